@@ -65,7 +65,11 @@ if TYPE_CHECKING:
     from dpcore.learners.conversation import OneShot as OneShot
     from dpcore.ledger.book import Ledger as Ledger, Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
-    from dpcore.mechanism import AnyMechanism as AnyMechanism, Mechanism as Mechanism
+    from dpcore.mechanism import (
+        AnyMechanism as AnyMechanism,
+        Mechanism as Mechanism,
+        Needs as Needs,
+    )
     from dpcore.metrics.base import Held as Held, Metric as Metric
     from dpcore.metrics.priced import PricedMetric as PricedMetric
     from dpcore.models.description import (
@@ -175,6 +179,7 @@ _HOME = {
     "Mechanism": "mechanism",
     "Metric": "metrics.base",
     "Model": "learner",
+    "Needs": "mechanism",
     "OneShot": "learners.conversation",
     "Oracle": "functions.interactive",
     "Order": "sampling",

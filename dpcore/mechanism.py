@@ -62,6 +62,47 @@ Prepared = Callable[[Any, Query, Stream], NDArray[Any]]
 or `Exact` where the mechanism takes integers."""
 
 
+@attrs.frozen(kw_only=True)
+class Needs:
+    """What a mechanism needs of a query and its bound, and what it can do; a default allows least.
+
+    Args:
+        distance: The norm in which a sensitivity must be stated.
+        query: The class of queries it answers, matched exactly.
+        sensitivities: The classes of sensitivities it prices: with `SensitivityLaw`, laws over
+            orders too.
+        integers: Whether `release` takes an exact sum as its integers (`Exact`); others get floats.
+        additive: Whether it adds noise to every coordinate, so that a bound in another norm serves
+            it too, converted to its own. A choice among scores is none: it takes bounds of scores
+            only.
+        persons: Whether `event` holds for whatever moves the statistic as far as the sensitivity
+            says, so for several records of one person too. What counts on the shape of one record's
+            movement says no, and is refused where a person is the unit.
+        bands: Whether the noise of several asks together is one Gaussian vector with equal variance
+            in every direction, exact or up to what `event` allows: then an ask may release a
+            weighted sum of several statistics (`SumQuery.bands`), of which a record is in one.
+            Others are refused.
+        stream: Whether its noise comes from the ask's stream alone; False where another library
+            draws it.
+    """
+
+    distance: Distance = attrs.field(converter=Distance)
+    query: type[Query] = Query
+    sensitivities: tuple[type[AnySensitivity], ...] = (Sensitivity,)
+    integers: bool = False
+    additive: bool = False
+    persons: bool = False
+    bands: bool = False
+    stream: bool = True
+
+
+_FORMER = {
+    *("distance", "answers", "takes", "takes_integers", "additive", "by_person", "spherical"),
+    "draws_elsewhere",
+}
+"""Members of mechanisms before they had `needs`."""
+
+
 class AnyMechanism(ABC):
     """A mechanism of either kind: one that releases (`Mechanism`), or one that serves a function.
 
@@ -69,34 +110,29 @@ class AnyMechanism(ABC):
     mechanisms are frozen, keyword-only, validated on creation, not subclassed.
     """
 
-    distance: ClassVar[Distance]
-    """The norm in which a sensitivity must be stated."""
+    needs: ClassVar[Needs]
+    """What it needs of a query and of its bound, and what it can do with them."""
 
     source: ClassVar[str]
     """Theorem behind `event`."""
 
-    answers: ClassVar[type[Query]] = Query
-    """The class of queries it answers, matched exactly."""
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse members that `needs` took the place of.
 
-    takes_integers: ClassVar[bool] = False
-    """Whether `release` takes an exact sum as its integers (`Exact`); others get floats."""
+        They would be passed over, and a class above with `needs` of its own could then be asked
+        what this one forbids.
 
-    takes: ClassVar[tuple[type[AnySensitivity], ...]] = (Sensitivity,)
-    """The classes of sensitivities it prices: with `SensitivityLaw`, laws over orders too."""
-
-    additive: ClassVar[bool] = False
-    """Whether it adds noise to every coordinate, so that a bound in another norm serves it too,
-    converted to its own. A choice among scores is none: it takes bounds of scores only."""
-
-    by_person: ClassVar[bool] = False
-    """Whether `event` holds for whatever moves the statistic as far as the sensitivity says, so for
-    several records of one person too. What counts on the shape of one record's movement says no,
-    and is refused where a person is the unit."""
-
-    spherical: ClassVar[bool] = False
-    """Whether the noise of several asks together is one Gaussian vector with equal variance in
-    every direction, exact or up to what `event` allows: then an ask may release a weighted sum of
-    several statistics (`SumQuery.bands`), of which a record is in one. Others are refused."""
+        Raises:
+            ContractError: the class defines one of them.
+        """
+        super().__init_subclass__(**options)
+        former = sorted(_FORMER & cls.__dict__.keys())
+        need(
+            not former,
+            ContractError,
+            f"{cls.__name__} defines {', '.join(former)}, which nothing reads: state it in "
+            "`needs`, a dpcore.Needs",
+        )
 
     @property
     @abstractmethod
@@ -141,9 +177,6 @@ class AnyMechanism(ABC):
 
 class Mechanism(AnyMechanism):
     """A mechanism that releases one noisy value for every ask."""
-
-    draws_elsewhere: ClassVar[bool] = False
-    """Whether noise comes from another library's coins instead of the ask's stream."""
 
     @abstractmethod
     def release(

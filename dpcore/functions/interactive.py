@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from dpcore.errors import ContractError, ExhaustedError, ReleaseError, need
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
-from dpcore.mechanism import AnyMechanism
+from dpcore.mechanism import AnyMechanism, Needs
 from dpcore.query import Query
 from dpcore.randomness import Stream
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 from dpcore.single_use import SingleUse
 
 MOST_POINTS = 1 << 20
@@ -110,7 +110,7 @@ class Oracle(SingleUse, ABC):
 class Interactive(AnyMechanism):
     """A mechanism that serves: it keeps a function and opens an oracle for it."""
 
-    answers: ClassVar[type[Query]] = FunctionQuery
+    needs: ClassVar[Needs] = Needs(distance=Distance.RKHS, query=FunctionQuery)
 
     @property
     @abstractmethod

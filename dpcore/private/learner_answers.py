@@ -141,7 +141,7 @@ def _require_statistic(value: NDArray[Any] | Exact, cause: str, ask: Ask) -> NDA
     """
     query = ask.query
     if isinstance(value, Exact):
-        return value if ask.mechanism.takes_integers else value.floats()
+        return value if ask.mechanism.needs.integers else value.floats()
     if not cause:
         return value.copy()
     # Publishing 0 on failure moves the statistic between neighbours, so it is allowed only where

@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 import attrs
 
 from dpcore.checks import positive
-from dpcore.mechanism import Arithmetic, Mechanism, free
+from dpcore.mechanism import Arithmetic, Mechanism, Needs, free
 from dpcore.query import Query
 from dpcore.sensitivity import Distance, Sensitivity
 
@@ -14,10 +14,8 @@ from dpcore.sensitivity import Distance, Sensitivity
 class Choice(Mechanism):
     """1 at the index of one score, 0 elsewhere. Exact arithmetic."""
 
-    distance: ClassVar[Distance] = Distance.LINF
-    by_person: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(distance=Distance.LINF, integers=True, persons=True)
     arithmetic: ClassVar[Arithmetic] = "exact"
-    takes_integers: ClassVar[bool] = True
 
     epsilon: float = free(validator=positive)
 

@@ -31,7 +31,7 @@ from dpcore.claims.mechanisms.noise.release import (
 )
 from dpcore.event import Claims, Direction, Event, TwoEnds
 from dpcore.interval import NormalSpread
-from dpcore.mechanism import Arithmetic, Prepared, free
+from dpcore.mechanism import Arithmetic, Needs, Prepared, free
 from dpcore.query import Query
 from dpcore.rounding import gamma, half_square, up
 from dpcore.sensitivity import Distance, Sensitivity
@@ -134,10 +134,7 @@ class DiscreteGaussian(Executed):
     Source: Canonne, Kamath & Steinke (2020), arXiv:2004.00010v4, Theorems 4 and 7; T13.
     """
 
-    distance: ClassVar[Distance] = Distance.L2
-    additive: ClassVar[bool] = True
-    by_person: ClassVar[bool] = True
-    takes_integers: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(distance=Distance.L2, integers=True, additive=True, persons=True)
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Canonne, Kamath & Steinke (2020), arXiv:2004.00010v4, Theorems 4 and 7"
 

@@ -14,7 +14,7 @@ from dpcore.claims.mechanisms.noise.grid import Grid
 from dpcore.claims.mechanisms.noise.release import Executed, InFloats, OnGrid, drawable
 from dpcore.event import Event
 from dpcore.interval import NormalSpread
-from dpcore.mechanism import Arithmetic, Prepared, free
+from dpcore.mechanism import Arithmetic, Needs, Prepared, free
 from dpcore.query import Query
 from dpcore.rounding import up
 from dpcore.sensitivity import AnySensitivity, Distance, Sensitivity, SensitivityLaw
@@ -54,16 +54,17 @@ class Gaussian(Executed):
     Source: Balle & Wang (2018), arXiv:1805.06530v2, Theorem 8; on the grid, T13.
     """
 
-    distance: ClassVar[Distance] = Distance.L2
-    additive: ClassVar[bool] = True
-    by_person: ClassVar[bool] = True
-    takes_integers: ClassVar[bool] = True
-    spherical: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(
+        distance=Distance.L2,
+        sensitivities=(Sensitivity, SensitivityLaw),
+        integers=True,
+        additive=True,
+        persons=True,
+        bands=True,
+    )
     source: ClassVar[str] = (
         "Balle & Wang (2018), arXiv:1805.06530v2, Theorem 8; on a grid, the smoothing lemma T13"
     )
-
-    takes: ClassVar[tuple[type[AnySensitivity], ...]] = (Sensitivity, SensitivityLaw)
 
     noise_multiplier: float = free(validator=positive)
     noise: Literal["grid", "float"] = attrs.field(default="grid", validator=one_of("grid", "float"))

@@ -35,7 +35,7 @@ from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.claims.mechanisms.noise.continuous import direction, gamma
 from dpcore.claims.mechanisms.noise.release import Executed, InFloats
 from dpcore.event import Claims, Direction, Event, TwoEnds
-from dpcore.mechanism import Arithmetic, Prepared, free
+from dpcore.mechanism import Arithmetic, Needs, Prepared, free
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import half_square, up
@@ -188,9 +188,7 @@ class L2Gamma(Executed):
     Source: Hardt & Talwar (2010), arXiv:0907.3754; theorem T8.
     """
 
-    distance: ClassVar[Distance] = Distance.L2
-    additive: ClassVar[bool] = True
-    by_person: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(distance=Distance.L2, additive=True, persons=True)
     arithmetic: ClassVar[Arithmetic] = "real"
     source: ClassVar[str] = "Hardt & Talwar (2010), arXiv:0907.3754; curve T8"
 

@@ -20,7 +20,7 @@ from dpcore.claims.events.randomized_response import PureEvent, RandomizedRespon
 from dpcore.claims.mechanisms.noise.exponential import ExpCoins, uniform_below
 from dpcore.errors import ContractError, need
 from dpcore.event import Event
-from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free
+from dpcore.mechanism import Arithmetic, Mechanism, Needs, coordinates, free
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
@@ -45,7 +45,7 @@ class RandomizedResponse(Mechanism):
     Source: Warner (1965); Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Section 3.
     """
 
-    distance: ClassVar[Distance] = Distance.HAMMING
+    needs: ClassVar[Needs] = Needs(distance=Distance.HAMMING)
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Section 3"
 

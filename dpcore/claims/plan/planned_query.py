@@ -34,16 +34,16 @@ class Ask:
 
     def __attrs_post_init__(self) -> None:
         need(
-            isinstance(self.sensitivity, self.mechanism.takes),
+            isinstance(self.sensitivity, self.mechanism.needs.sensitivities),
             NoClaimError,
             f"its sensitivity is a law over the order of records, which mechanism "
             f"{type(self.mechanism).__name__} cannot price (gaussian can)",
         )
         # Noise scaled in one norm covers no move that is bounded in another.
         need(
-            self.sensitivity.distance == self.mechanism.distance,  # a name of it will do
+            self.sensitivity.distance == self.mechanism.needs.distance,
             ContractError,
-            f"{type(self.mechanism).__name__} needs a {self.mechanism.distance} bound, the "
+            f"{type(self.mechanism).__name__} needs a {self.mechanism.needs.distance} bound, the "
             f"sensitivity is stated in {self.sensitivity.distance}",
         )
 

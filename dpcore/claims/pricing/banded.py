@@ -55,7 +55,7 @@ def explain_unbanded(
             f"{name} has {reach} bands, and a record may be seen again after {groups} asks: take "
             f"Cyclic sampling with {reach} groups or more, or {groups} bands"
         )
-    if not (mechanism.spherical and mechanism.takes_integers):
+    if not (mechanism.needs.bands and mechanism.needs.integers):
         return f"the bands of {name} need spherical Gaussian noise: take mechanism gaussian"
     if not sums_exactly(learner):
         return f"the bands of {name} need a learner whose sums the core adds (SummingLearner)"

@@ -280,8 +280,8 @@ class _Claims:
         mechanism = self.mechanism(query, name)
         if reason := explain_unpriced(self.bounds.adjacency, mechanism):
             return Refused(reason)
-        prices = [claim for claim in claims if isinstance(claim, mechanism.takes)]
-        converted = [claim.in_norm(mechanism.distance, query.real_size) for claim in prices]
+        prices = [claim for claim in claims if isinstance(claim, mechanism.needs.sensitivities)]
+        converted = [claim.in_norm(mechanism.needs.distance, query.real_size) for claim in prices]
         usable = [claim for claim in converted if claim is not None]
         if not usable:
             return Refused(
@@ -337,7 +337,7 @@ def _choose_mechanisms(
 
 def _explain_misfit(mechanism: AnyMechanism, query: Query) -> str:
     """Why a mechanism is none for a query of this norm and kind, and what is; or empty."""
-    name = f"{query.name!r}"
+    name, needs = f"{query.name!r}", mechanism.needs
     usual = _FITTING[query.distance]
     if query.usual is not None:
         usual = f"{type(query.usual).__name__} fits"
@@ -345,23 +345,23 @@ def _explain_misfit(mechanism: AnyMechanism, query: Query) -> str:
     # coordinate takes a converted bound. Not of scores, which are no vector, and not of a query of
     # its own kind, whose coordinates may be more than its shape says.
     is_converted = (
-        mechanism.additive
+        needs.additive
         and type(query) in (Query, SumQuery)
         and not query.is_choice
-        and {mechanism.distance, query.distance} <= CONVERTIBLE
+        and {needs.distance, query.distance} <= CONVERTIBLE
     )
-    if mechanism.distance != query.distance and not is_converted:
+    if needs.distance != query.distance and not is_converted:
         return (
-            f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
+            f"mechanism {type(mechanism).__name__} needs a {needs.distance} bound, the query "
             f"{name} is bounded in {query.distance}; {usual}"
         )
     # Matched exactly, for other kinds have other values; a sum's value is as that of a plain query.
     kinds = (Query, SumQuery) if type(query) is SumQuery else (type(query),)
-    if mechanism.answers in kinds:
+    if needs.query in kinds:
         return ""
     return (
         f"mechanism {type(mechanism).__name__} and the query {name} do not fit: it answers a "
-        f"{mechanism.answers.__name__}, and the query is a {type(query).__name__}; {usual}"
+        f"{needs.query.__name__}, and the query is a {type(query).__name__}; {usual}"
     )
 
 

@@ -303,7 +303,7 @@ def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
         # A mechanism that takes no integers gets an exact sum rounded to floats, and no bound knows
         # how far.
         is_exact = ask.mechanism.arithmetic == "exact" and (
-            ask.mechanism.takes_integers or not is_sum
+            ask.mechanism.needs.integers or not is_sum
         )
         is_choice = isinstance(ask.mechanism, Choice | RandomizedResponse)
         exact_noise = Noise.CHOICE if is_choice else Noise.GRID

@@ -89,7 +89,7 @@ def unit_claim(
 
 def explain_unpriced(adjacency: Adjacency, mechanism: AnyMechanism) -> str:
     """Why a mechanism's event does not hold for the unit, or empty."""
-    if mechanism.by_person or not adjacency.varies:
+    if mechanism.needs.persons or not adjacency.varies:
         return ""
     return (
         f"no claim about {_many(adjacency)} is proved for mechanism {type(mechanism).__name__}, "

@@ -215,9 +215,10 @@ class _Describer:
         mechanism = self.component
         fits = tuple(learners_of(self.name, self.small, self.registry, self.matrix))
         relations = (relation for pair in fits for relation in pair.relations)
-        norms = [str(mechanism.distance)]
-        if mechanism.additive:
-            norms += [f"{norm} (converted)" for norm in sorted(CONVERTIBLE - {mechanism.distance})]
+        needs = mechanism.needs
+        norms = [str(needs.distance)]
+        if needs.additive:
+            norms += [f"{norm} (converted)" for norm in sorted(CONVERTIBLE - {needs.distance})]
         written = next((text for pair in fits if (text := self._with(pair))), "")
         return {
             "norms": tuple(norms),

@@ -169,7 +169,7 @@ class MechanismStages:
                 yield curve_audited(case, seed, draws, rate)
         mechanism = cases[0].mechanism
         # A law that was left out may be the one that would have compared.
-        if not self.selection.laws and not mechanism.draws_elsewhere:
+        if not self.selection.laws and mechanism.needs.stream:
             yield from untested_verdicts(type(mechanism).__name__, comparisons, CHOICES)
 
     def _laboratory_verdicts(

@@ -104,10 +104,10 @@ def refused_queries(
         reason = "it refuses whatever the kit makes up, and its example is as printed"
         if isinstance(mechanism, Interactive):
             reason += refuted_evidence(mechanism, effort.transcripts)
-    elif (kind := mechanism.answers) is not Query and not isinstance(mechanism, Interactive):
+    elif (kind := mechanism.needs.query) is not Query and not isinstance(mechanism, Interactive):
         reason = f"it answers {kind.__name__} alone, which its plugin tests"
     else:
-        reason = f"it refuses every {mechanism.distance} query that was tried"
+        reason = f"it refuses every {mechanism.needs.distance} query that was tried"
         return Verdict(TESTABLE, name, Outcome.FAILED, reason)
     return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
 

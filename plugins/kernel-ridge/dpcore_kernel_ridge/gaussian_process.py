@@ -12,6 +12,7 @@ from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.functions.interactive import MOST_POINTS, Oracle, function_query
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
+from dpcore.mechanism import Needs
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
@@ -135,7 +136,7 @@ class GaussianProcess(OneNoise):
     arXiv:2206.04572, for adaptive choice; T11 in docs/theorems.md.
     """
 
-    by_person: ClassVar[bool] = True
+    needs: ClassVar[Needs] = attrs.evolve(OneNoise.needs, persons=True)
     source: ClassVar[str] = "T11 (function release by a Gaussian process)"
 
     def noise_std(self, query: FunctionQuery, sensitivity: Sensitivity) -> float:

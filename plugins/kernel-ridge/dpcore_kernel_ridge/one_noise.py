@@ -8,14 +8,13 @@ from dpcore.checks import positive
 from dpcore.functions.interactive import MOST_POINTS, Interactive
 from dpcore.mechanism import Arithmetic, free
 from dpcore.query import Query
-from dpcore.sensitivity import Distance, Sensitivity
+from dpcore.sensitivity import Sensitivity
 
 
 @attrs.frozen(kw_only=True)
 class OneNoise(Interactive):
     """A mechanism whose noise is drawn once for all questions, which together cost one event."""
 
-    distance: ClassVar[Distance] = Distance.RKHS
     arithmetic: ClassVar[Arithmetic] = "real"
 
     noise_multiplier: float = free(validator=positive)

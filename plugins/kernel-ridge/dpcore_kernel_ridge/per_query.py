@@ -14,7 +14,7 @@ from dpcore.event import Event
 from dpcore.functions.interactive import Interactive, Oracle, function_query
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
-from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free
+from dpcore.mechanism import Arithmetic, Mechanism, Needs, Prepared, free
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
@@ -66,8 +66,7 @@ class PerQuery(Interactive):
     Source: T10 in docs/theorems.md.
     """
 
-    distance: ClassVar[Distance] = Distance.RKHS
-    by_person: ClassVar[bool] = True
+    needs: ClassVar[Needs] = attrs.evolve(Interactive.needs, persons=True)
     source: ClassVar[str] = "T10 (fresh noise for each question)"
     arithmetic: ClassVar[Arithmetic] = "exact"
 

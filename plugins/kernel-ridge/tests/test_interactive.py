@@ -20,6 +20,7 @@ from dpcore import (
     Interactive,
     Learner,
     Mechanism,
+    Needs,
     PrivacyBudget,
     Refuted,
     Release,
@@ -324,7 +325,7 @@ def test_functions_and_mechanisms_must_fit():
         priced(Gaussian())
     with pytest.raises(ParameterError, match="bandwidth"):
         GaussianKernel(bandwidth=1e-200)
-    releasing = type("Releasing", (Gaussian,), {"distance": Distance.RKHS})
+    releasing = type("Releasing", (Gaussian,), {"needs": Needs(distance=Distance.RKHS)})
     with pytest.raises(SpecError, match="do not fit"):
         priced(releasing())
 

@@ -17,7 +17,7 @@ from dpcore.errors import (
     need,
     need_value,
 )
-from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
+from dpcore.mechanism import Arithmetic, Mechanism, Needs, coordinates, finite, free, from_real
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
@@ -55,7 +55,7 @@ class GaussianSampling(Mechanism):
     instead of K; the proof is in docs/mechanisms.md.
     """
 
-    distance: ClassVar[Distance] = Distance.PSD_ROWS
+    needs: ClassVar[Needs] = Needs(distance=Distance.PSD_ROWS)
     arithmetic: ClassVar[Arithmetic] = "real"
     source: ClassVar[str] = (
         "Gaussian sampling (Gu, Liang, Sha, Shi & Song) on K + lam0 I, proof in docs/mechanisms.md"

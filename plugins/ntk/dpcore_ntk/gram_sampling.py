@@ -40,7 +40,7 @@ from dpcore import (
 from dpcore.checks import positive, positive_integer
 from dpcore.claims.events.renyi_curve import RenyiEvent
 from dpcore.errors import NoClaimError
-from dpcore.mechanism import Arithmetic, coordinates, finite, free, from_real
+from dpcore.mechanism import Arithmetic, Needs, coordinates, finite, free, from_real
 from dpcore_ntk.wishart import wishart_mean
 
 PROMISE = "eta_min"
@@ -78,7 +78,7 @@ class GramSampling(Mechanism):
     Source: as the module's.
     """
 
-    distance: ClassVar[Distance] = Distance.L2
+    needs: ClassVar[Needs] = Needs(distance=Distance.L2)
     arithmetic: ClassVar[Arithmetic] = "real"
     source: ClassVar[str] = "Gu, Liang, Sha, Shi & Song (2024), Algorithm 1, under its promise"
 

@@ -24,7 +24,7 @@ from dpcore.claims.events.composition import ComposedEvent
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.errors import ContractError, ReleaseError, need
-from dpcore.mechanism import Arithmetic, free
+from dpcore.mechanism import Arithmetic, Needs, free
 from dpcore.rounding import up
 from dpcore_objective_perturbation.event import ObjectivePerturbationEvent
 from dpcore_objective_perturbation.objective import ObjectiveQuery
@@ -44,8 +44,7 @@ class ObjectivePerturbation(Mechanism):
         smoothing: mu of the noise on the minimiser, in parts of the term's.
     """
 
-    distance: ClassVar[Distance] = Distance.L2
-    answers: ClassVar[type[Query]] = ObjectiveQuery
+    needs: ClassVar[Needs] = Needs(distance=Distance.L2, query=ObjectiveQuery)
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = (
         "Kifer, Smith & Thakurta (2012), by a curve that holds for approximate minimisers"

@@ -11,7 +11,7 @@ from dpcore.checks import positive
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.mechanisms.noise.release import Executed, InFloats
 from dpcore.errors import NoClaimError
-from dpcore.mechanism import Arithmetic, Prepared, free
+from dpcore.mechanism import Arithmetic, Needs, Prepared, free
 from dpcore.rounding import up
 
 
@@ -25,7 +25,7 @@ class RealNoise(Executed):
     Source: Liao, Needell, Schaeffer & Xue (2025), Algorithm 1, steps 2 and 3.
     """
 
-    distance: ClassVar[Distance] = Distance.L2
+    needs: ClassVar[Needs] = Needs(distance=Distance.L2)
     source: ClassVar[str] = "Liao, Needell, Schaeffer & Xue (2025), Algorithm 1 (as printed)"
     arithmetic: ClassVar[Arithmetic] = "real"
 

@@ -18,7 +18,7 @@ from dpcore import Distance, Event, Mechanism, ProcessQuery, Query, StepSensitiv
 from dpcore.checks import positive
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.errors import ContractError
-from dpcore.mechanism import Arithmetic, free
+from dpcore.mechanism import Arithmetic, Needs, free
 from dpcore_shifted_interpolation.taut_string import least_mu
 
 _ROUNDING = 1e-9  # relative: of a string of up to 10^5 steps
@@ -34,9 +34,9 @@ class InnerGaussian(Mechanism):
             the step by; calibrated if left out.
     """
 
-    distance: ClassVar[Distance] = Distance.L2
-    answers: ClassVar[type[Query]] = ProcessQuery
-    takes: ClassVar[tuple[Any, ...]] = (StepSensitivity,)
+    needs: ClassVar[Needs] = Needs(
+        distance=Distance.L2, query=ProcessQuery, sensitivities=(StepSensitivity,)
+    )
     arithmetic: ClassVar[Arithmetic] = "real"
     source: ClassVar[str] = "Bok, Su & Altschuler (2024), by the taut string of all schedules"
 

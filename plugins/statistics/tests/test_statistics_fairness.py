@@ -236,7 +236,7 @@ def covered(lab, truths, draws):
 @pytest.mark.parametrize("mechanism", [Gaussian(), Laplace()])
 def test_errors_of_groups_are_covered_together(size, mechanism):
     data, draws, cap = evaluated(size), 200, 0.5
-    norm = mechanism.distance.value
+    norm = mechanism.needs.distance.value
     learner = GroupErrors(by=("g",), cap=cap, distance=norm)
     lab = Lab.of(plan(learner, mechanism, numbers(keys=("a", "b")), epsilon=2.0), data)
     errors = np.minimum((data["predicted"] - data["y"]) ** 2, cap)
@@ -295,7 +295,7 @@ def test_rates_of_groups_are_covered_together(size):
 @pytest.mark.parametrize("mechanism", [Gaussian(), Laplace()])
 def test_parity_is_within_its_stated_band(size, mechanism):
     data, draws, grid = evaluated(size), 100, 20
-    learner = GroupParity(by=("g",), grid=grid, distance=mechanism.distance.value)
+    learner = GroupParity(by=("g",), grid=grid, distance=mechanism.needs.distance.value)
     lab = Lab.of(plan(learner, mechanism, numbers(keys=("a", "b")), epsilon=2.0), data)
     cells = np.minimum((data["predicted"] / 2 * grid).astype(int), grid - 1)
     functions = [np.cumsum(np.bincount(cells[data["g"] == key], minlength=grid)) for key in "ab"]
@@ -303,7 +303,7 @@ def test_parity_is_within_its_stated_band(size, mechanism):
     found = covered(lab, {"cumulative": np.concatenate(functions), "parity": [truth]}, draws)
     assert found["cumulative"] >= band(draws)[0]
     assert found["parity"] >= band(draws)[0]
-    if size == 5000 and mechanism.distance.value == "l2":  # and says something there
+    if size == 5000 and mechanism.needs.distance.value == "l2":  # and says something there
         told = lab.published(0).tables["parity"]
         assert told.high[0] - told.low[0] < 0.5
         estimates = [lab.published(seed).tables["parity"].estimate[0] for seed in range(draws)]
@@ -388,7 +388,7 @@ def test_a_condition_makes_the_number_in_the_one_group_private():
 @pytest.mark.parametrize("mechanism", [Gaussian(), Laplace()])
 def test_the_mean_error_of_a_public_number_of_records_is_covered(mechanism):
     data, draws = evaluated(200), 200
-    learner = GroupErrors(power=1, cap=1.5, distance=mechanism.distance.value)
+    learner = GroupErrors(power=1, cap=1.5, distance=mechanism.needs.distance.value)
     facts = numbers(200, keys=("a", "b"))
     lab = Lab.of(plan(learner, mechanism, facts, REPLACE_ONE, epsilon=0.5), data)
     truth = np.minimum(abs(data["predicted"] - data["y"]), 1.5).mean()

@@ -33,7 +33,7 @@ from dpcore.claims.events.random_stopping import RandomStoppingEvent
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.noise.exponential import uniform_below
 from dpcore.errors import ContractError, need
-from dpcore.mechanism import Arithmetic, Prepared, free
+from dpcore.mechanism import Arithmetic, Needs, Prepared, free
 from dpcore.rounding import up
 
 CANDIDATE, SCORE, ANSWERS = 0, 1, 2
@@ -82,8 +82,7 @@ class RandomStopping(Mechanism):
         noise_multiplier: 1/mu of one run, its score included; calibrated if left out.
     """
 
-    distance: ClassVar[Distance] = Distance.L2
-    answers: ClassVar[type[Query]] = RunsQuery
+    needs: ClassVar[Needs] = Needs(distance=Distance.L2, query=RunsQuery)
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = (
         "Papernot & Steinke (2022), arXiv:2110.03620, by the curve of a geometric number of runs"

@@ -21,7 +21,7 @@ from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.plan.planned_query import Ask, compose
 from dpcore.domain.people import People
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import Mechanism, Needs
 from dpcore.query import Sum, SumQuery
 from dpcore.sampling import Cyclic, Poisson
 from dpcore.sensitivity import Sensitivity
@@ -37,11 +37,9 @@ DELTAS = (0.2, 0.1, 0.05, 0.02, 0.01, 1e-3, 1e-4)
 class OnIntegers(Mechanism):
     """A discrete Gaussian of s^2 = `square` on integers, priced by T13 as the Gaussian above it."""
 
-    distance: ClassVar[str] = Gaussian.distance
+    needs: ClassVar[Needs] = Needs(distance=Gaussian.needs.distance, integers=True, bands=True)
     source: ClassVar[str] = "T13"
     arithmetic: ClassVar[str] = "exact"
-    spherical: ClassVar[bool] = True
-    takes_integers: ClassVar[bool] = True
     square: float = 25.0
 
     calibrated = True

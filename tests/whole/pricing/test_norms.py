@@ -15,6 +15,7 @@ from dpcore import (
     REPLACE_ONE,
     Distance,
     Domain,
+    Needs,
     PrivacyBudget,
     Query,
     Range,
@@ -143,7 +144,7 @@ def taken(values, mechanism, norms=("l2", "l1"), **more):
     plan = price(domain=FACTS, adjacency=REPLACE_ONE, budget=WITH_DELTA, releases=[release])
     (ask,) = plan.schedule.asks
     assert ask.query == Vector(norms=norms).queries(None)[0]  # what the learner asks is unchanged
-    assert ask.sensitivity.distance == ask.mechanism.distance
+    assert ask.sensitivity.distance == ask.mechanism.needs.distance
     return ask.sensitivity.value
 
 
@@ -196,7 +197,7 @@ def test_an_ask_states_its_sensitivity_in_its_mechanisms_norm():
 
 
 def test_a_mechanism_may_declare_its_norm_by_name(monkeypatch):
-    monkeypatch.setattr(Laplace, "distance", "l1")
+    monkeypatch.setattr(Laplace, "needs", Needs(distance="l1"))
     query, claim = Query(name="q", shape=(2,), distance="l1"), sensitivity(1.0, "l1")
     Ask(query=query, sensitivity=claim, mechanism=Laplace(), share=1.0)
     assert taken({"l1": 1.0}, Laplace(), norms=("l1",)) == 1.0

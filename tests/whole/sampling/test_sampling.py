@@ -334,7 +334,8 @@ def test_a_law_is_attacked_path_by_path_and_against_the_orders_drawn():
 
 def deaf():
     """A Gaussian that knows nothing of laws."""
-    return attrs.frozen(kw_only=True)(type("Deaf", (Gaussian,), {"takes": (Sensitivity,)}))()
+    needs = attrs.evolve(Gaussian.needs, sensitivities=(Sensitivity,))
+    return attrs.frozen(kw_only=True)(type("Deaf", (Gaussian,), {"needs": needs}))()
 
 
 def test_a_law_is_priced_by_the_gaussian_and_refused_by_others():

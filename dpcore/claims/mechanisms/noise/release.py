@@ -18,6 +18,7 @@ from dpcore.claims.mechanisms.noise.grid import Grid, wrapped
 from dpcore.errors import ReleaseError
 from dpcore.mechanism import (
     Mechanism,
+    Needs,
     Prepared,
     coordinates,
     finite,
@@ -69,10 +70,7 @@ class Executed(Mechanism):
 class LaplaceNoise(Executed):
     """Noise of scale `noise_scale` on every real coordinate, for l1: Laplace's, or by its law."""
 
-    distance: ClassVar[Distance] = Distance.L1
-    additive: ClassVar[bool] = True
-    by_person: ClassVar[bool] = True
-    takes_integers: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(distance=Distance.L1, integers=True, additive=True, persons=True)
 
     noise_scale: float = free(validator=positive)
 

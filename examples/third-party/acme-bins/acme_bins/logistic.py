@@ -23,7 +23,7 @@ from dpcore import (
     Stream,
 )
 from dpcore.checks import positive
-from dpcore.mechanism import free, from_real, to_real
+from dpcore.mechanism import Needs, free, from_real, to_real
 from dpcore.rounding import up
 
 
@@ -60,7 +60,7 @@ class Logistic(Mechanism):
         noise_scale: s, in the units of the statistic; calibrated if left out.
     """
 
-    distance: ClassVar[Distance] = Distance.L1
+    needs: ClassVar[Needs] = Needs(distance=Distance.L1)
     arithmetic: ClassVar[Literal["exact", "real"]] = "real"
     source: ClassVar[str] = "acme-private-bins, slope of the logistic log-density"
 

@@ -11,7 +11,7 @@ from opendp.mod import Measurement, enable_features
 
 from dpcore import Distance, Event, Mechanism, Query, Sensitivity, Stream
 from dpcore.checks import positive
-from dpcore.mechanism import Arithmetic, free
+from dpcore.mechanism import Arithmetic, Needs, free
 from dpcore_bridges.opendp import FromOpenDP
 
 
@@ -29,10 +29,9 @@ class OpenDPGaussian(Mechanism):
         noise_scale: Standard deviation, in the units of the statistic; calibrated if left out.
     """
 
-    distance: ClassVar[Distance] = Distance.L2
+    needs: ClassVar[Needs] = Needs(distance=Distance.L2, stream=False)
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "OpenDP, make_gaussian"
-    draws_elsewhere: ClassVar[bool] = True
 
     noise_scale: float = free(validator=positive)
 

@@ -192,7 +192,7 @@ def _spreads(case: Case) -> dict[str, NoiseLaw]:
     spreads: dict[str, NoiseLaw] = {}
     for query, claim in () if isinstance(claims, Refused) else claims:
         mechanism = case.mechanisms.get(query.name)
-        stated_claim = mechanism and claim.in_norm(mechanism.distance, query.real_size)
+        stated_claim = mechanism and claim.in_norm(mechanism.needs.distance, query.real_size)
         if mechanism is not None and mechanism.calibrated and stated_claim is not None:
             spread = mechanism.spread(query, stated_claim)
             spreads |= {} if spread is None else {query.name: spread}

@@ -82,7 +82,7 @@ class Bench:
         and all coordinates of one release are draws of such laws.
         """
         # equal streams show nothing of noise that is drawn elsewhere
-        if self.mechanism.draws_elsewhere:
+        if not self.mechanism.needs.stream:
             return False
         if self.query.distance is Distance.HAMMING:
             return self._is_local_in_law()

@@ -38,8 +38,9 @@ SUMS = ("discrete_gaussian", "gaussian_sampling", "l2_gamma")
 def planned(name: str, extra: dict[str, object], size: int = 3) -> tuple[Mechanism, Query, float]:
     made = MECHANISMS[name]
     mechanism = made(**FIXED.get(name, {}), **extra)
-    shape = (size, size) if made.distance == "psd_rows" else (size,)
-    return mechanism, Query(name="q", shape=shape, distance=made.distance), UNITS.get(name, 1.0)
+    distance = made.needs.distance
+    shape = (size, size) if distance == "psd_rows" else (size,)
+    return mechanism, Query(name="q", shape=shape, distance=distance), UNITS.get(name, 1.0)
 
 
 CALIBRATED = [
@@ -127,4 +128,4 @@ def test_a_mechanism_declares_what_it_must(name: str, extra: dict[str, object]) 
 
 def test_every_mechanism_of_the_core_draws_from_the_asks_stream():
     made = MECHANISMS.values()
-    assert not any(getattr(one, "draws_elsewhere", False) for one in made)  # oracles cannot
+    assert all(one.needs.stream for one in made)  # oracles cannot

@@ -13,7 +13,7 @@ from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
 from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.errors import RegistryError, ReleaseError
-from dpcore.mechanism import free, to_real
+from dpcore.mechanism import Needs, free, to_real
 from dpcore_attacks.commands.child_process import apart
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import LAWS, examine
@@ -27,7 +27,7 @@ SMALL = Effort(pairs=400, samples=100, transcripts=300, draws=1000)
 class OneNumber(Mechanism):
     """Laplace noise for one number. Of several it would draw one noise, which no run asks."""
 
-    distance = Distance.L1
+    needs = Needs(distance=Distance.L1)
     arithmetic = "real"
     source = "Laplace"
     noise_scale: float = free(validator=positive)

@@ -37,7 +37,6 @@ def mechanism(make, *, paid=1, at_most=64, oracle=NoisyOracle, unit_kernel=False
     """An interactive mechanism that charges `paid` Gaussians and answers by `make`."""
 
     class Wrong(Interactive):
-        distance = Distance.RKHS
         source = "wrong"
         arithmetic = "real"
         noise_multiplier: float = free(validator=positive)
@@ -161,7 +160,6 @@ class Open(NoisyOracle):
 class StatesTooLittle(Interactive):
     """The process with the right noise, of which it states half the variance."""
 
-    distance = Distance.RKHS
     source = "wrong"
     arithmetic = "real"
     noise_multiplier: float = free(validator=positive)

@@ -10,7 +10,7 @@ from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.event import Claims
-from dpcore.mechanism import Mechanism, free, from_real, to_real
+from dpcore.mechanism import Mechanism, Needs, free, from_real, to_real
 from dpcore_models.features.cosines import Cosines
 
 MATCHES = "mechanism.event-matches-noise"
@@ -22,7 +22,7 @@ def gaussian_like(release=None, event=None, prepared=None):
     """The Gaussian mechanism with one method replaced."""
 
     class Wrong(Mechanism):
-        distance = Gaussian.distance
+        needs = Needs(distance=Gaussian.needs.distance)
         arithmetic = "real"
         source = "wrong"
         noise_multiplier: float = free(validator=positive)
@@ -129,7 +129,7 @@ def _one_sided(value, query, std, noise):
 class CoarseGrid(Mechanism):
     """Discrete noise on a grid of one and a half claims, accounted as the continuous Gaussian."""
 
-    distance = Gaussian.distance
+    needs = Needs(distance=Gaussian.needs.distance)
     arithmetic = "real"
     source = "wrong"
     noise_multiplier: float = free(validator=positive)

@@ -17,6 +17,7 @@ from dpcore.errors import ContractError, ParameterError, ReleaseError, need
 from dpcore.event import Event
 from dpcore.mechanism import (
     Arithmetic,
+    Needs,
     Prepared,
     coordinates,
     finite,
@@ -31,8 +32,8 @@ from dpcore_bridges.opendp.privacy_map import event_of
 _PROBE = (1.0, 1)  # noise scale and size at which the metric is looked up
 
 
-def _distance(mechanism: "FromOpenDP") -> Distance:
-    """The norm that the measurement's input metric is."""
+def _needs(mechanism: "FromOpenDP") -> Needs:
+    """A sensitivity in the norm that the measurement's input metric is, and no stream."""
     # the metric is part of the measurement: it is looked up once, with no record at hand
     metric = mechanism.make(*_PROBE).input_metric
     for norm, same in (
@@ -41,7 +42,7 @@ def _distance(mechanism: "FromOpenDP") -> Distance:
         (Distance.LINF, linf_distance(T=float)),
     ):
         if metric == same:
-            return norm
+            return Needs(distance=norm, stream=False)
     raise ParameterError("FromOpenDP", "l1, l2 or linf distance of floats", "input_metric", metric)
 
 
@@ -70,13 +71,12 @@ class FromOpenDP(Executed):
     """
 
     source: ClassVar[str] = "the privacy map of an OpenDP measurement"
-    draws_elsewhere: ClassVar[bool] = True
 
     make: Callable[[float, int], Measurement]
     noise_scale: float = free(validator=positive)
     arithmetic: Arithmetic = "real"
-    distance: Distance = attrs.field(  # type: ignore[misc]  # the measurement's, per instance
-        init=False, default=attrs.Factory(_distance, takes_self=True)
+    needs: Needs = attrs.field(  # type: ignore[misc]  # the measurement's, per instance
+        init=False, default=attrs.Factory(_needs, takes_self=True)
     )
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "FromOpenDP":

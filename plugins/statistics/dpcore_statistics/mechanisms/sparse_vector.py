@@ -41,7 +41,6 @@ class SparseVector(Choice):
         late: beta: about the probability that it stops later than it should.
     """
 
-    by_person: ClassVar[bool] = True  # moves of more than 1 are never taken for one way
     source: ClassVar[str] = "Lyu, Su & Li (2017), arXiv:1603.01699, Theorem 4 (sparse vector)"
 
     late: float = attrs.field(default=1e-3, validator=fraction)
@@ -64,7 +63,8 @@ class SparseVector(Choice):
         """Of the threshold's noise, and of each score's; scores move by whole numbers."""
         # Delta, rounded up to an integer; integer noise has its ratio at integer shifts alone.
         movement = max(1, math.ceil(sensitivity.unit))
-        # Integers that move by at most 1 and lie at most 1 apart all move one way.
+        # Integers that move by at most 1 and lie at most 1 apart all move one way; more than 1, as
+        # of several records of one person, is never taken for that.
         one_way = movement == 1 and sensitivity.reach <= 1
         unit = Fraction(movement) / Fraction(self.epsilon)
         # The scales of the theorem; exact fractions, so that nothing is rounded below them.

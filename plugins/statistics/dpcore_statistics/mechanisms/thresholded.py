@@ -31,7 +31,7 @@ from dpcore.claims.mechanisms.noise.release import drawable
 from dpcore.errors import ContractError, need
 from dpcore.event import VectorEvent
 from dpcore.interval import NormalSpread
-from dpcore.mechanism import Arithmetic, free
+from dpcore.mechanism import Arithmetic, Needs, free
 from dpcore.rounding import up
 from dpcore.sensitivity import Distance
 
@@ -136,8 +136,7 @@ class Thresholded(Mechanism):
     the curve as in `ThresholdedEvent`.
     """
 
-    distance: ClassVar[Distance] = Distance.L2
-    answers: ClassVar[type[Query]] = KeyedQuery
+    needs: ClassVar[Needs] = Needs(distance=Distance.L2, query=KeyedQuery)
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "thresholded Gaussian counts: the curve over a person's own keys"
 

@@ -115,7 +115,7 @@ def _asks(case: Case, seed: int) -> Iterator[_Sampled]:
         if not isinstance(claim, Sensitivity) or isinstance(mechanism, Interactive):
             continue
         # In the norm of its mechanism, as it is priced.
-        claim = claim.in_norm(mechanism.distance, query.real_size) or claim
+        claim = claim.in_norm(mechanism.needs.distance, query.real_size) or claim
         # Other distances have no real direction to project the answers on.
         if query.distance not in (Distance.L1, Distance.L2, Distance.LINF):
             continue

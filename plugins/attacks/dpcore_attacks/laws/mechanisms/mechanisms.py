@@ -100,20 +100,19 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
     Combinations that the mechanism refuses are left out. Where it is unable to release reals, the
     query is one of whole numbers, or of a few categories; no plan asks what it is unable to.
     """
-    if mechanism.answers is not Query:
+    if mechanism.needs.query is not Query:
         return  # queries of a kind of its own, which its plugin tests
-    matrix = mechanism.distance == Distance.PSD_ROWS
+    distance = mechanism.needs.distance
+    matrix = distance is Distance.PSD_ROWS
     shapes: tuple[tuple[int, ...], ...] = ((4, 4), (3, 3)) if matrix else ((1,), (2, 3))
-    queries = [Query(name="law", shape=s, distance=mechanism.distance) for s in shapes]
+    queries = [Query(name="law", shape=s, distance=distance) for s in shapes]
     if not matrix:
-        queries.append(Query(name="law", shape=(3,), distance=mechanism.distance, field="complex"))
+        queries.append(Query(name="law", shape=(3,), distance=distance, field="complex"))
     for number, plain in enumerate(queries):
         query = next((q for q in _with_values(plain) if not unable(mechanism, q)), None)
         if query is None:
             continue
-        claim = Sensitivity(
-            value=1.0, distance=mechanism.distance, adjacency=REPLACE_ONE, source="made up"
-        )
+        claim = Sensitivity(value=1.0, distance=distance, adjacency=REPLACE_ONE, source="made up")
         case = MechanismCase(mechanism=mechanism, query=query, sensitivity=claim)
         try:
             case.at(1.0).event(query, claim)
@@ -216,7 +215,8 @@ def _release(
 ) -> NDArray[Any]:
     noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, number)
     mechanism = case.at(scale)
-    if mechanism.draws_elsewhere:  # no law can compare the two, so that runs' way is the one tested
+    # No law can compare the two, so that the way of runs is the one tested.
+    if not mechanism.needs.stream:
         release = mechanism.prepared(case.query, case.sensitivity)
         return np.asarray(release(value, case.query, noise))
     return np.asarray(mechanism.release(value, case.query, case.sensitivity, noise))
@@ -253,7 +253,7 @@ def _noise_only(case: MechanismCase, seed: int) -> str:
     _release(case, value, seed, number=2)
     fail_if(not np.array_equal(value_before, value), "release changed the value it was given")
     skip_if(
-        case.mechanism.draws_elsewhere,
+        not case.mechanism.needs.stream,
         "its noise is another library's, and is not drawn from the stream",
     )
     fail_if(
@@ -266,7 +266,7 @@ def _noise_only(case: MechanismCase, seed: int) -> str:
 def _prepared(case: MechanismCase, seed: int) -> str:
     """The first ask comes back at the end, after others have used the same preparation."""
     skip_if(
-        case.mechanism.draws_elsewhere,
+        not case.mechanism.needs.stream,
         "its noise is another library's: `prepared` alone was tested",
     )
     last = 1.0 if case.query.distance is Distance.HAMMING else 2.0  # two categories at least

@@ -81,7 +81,7 @@ def tails(trial: Trial) -> str:
 def entropy(trial: Trial) -> str:
     """Bits that change the output, of the words that a release reads."""
     skip_if(
-        trial.distance is Distance.RKHS or trial.case.mechanism.draws_elsewhere,
+        trial.distance is Distance.RKHS or not trial.case.mechanism.needs.stream,
         "its noise is not drawn from the stream of one release",
     )
     if trial.distance is Distance.PSD_ROWS:

@@ -173,7 +173,7 @@ def _case(
     points = np.vstack([edge, points])
     sensitivity = Sensitivity(
         value=0.05,
-        distance=mechanism.distance,
+        distance=mechanism.needs.distance,
         adjacency=REPLACE_ONE,
         source="made up",
         validity=validity,
@@ -181,7 +181,7 @@ def _case(
     )
     query = FunctionQuery(
         name="law",
-        distance=mechanism.distance,
+        distance=mechanism.needs.distance,
         kernel=kernel,
         width=3,
         kappa=kappa,

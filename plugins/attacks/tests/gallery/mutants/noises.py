@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from dpcore import Interactive, Mechanism
+from dpcore import Interactive, Mechanism, Needs
 
 from gallery.core import (
     DiscreteGaussian,
@@ -58,7 +58,6 @@ class Wrapping:
 class Wrapped(Wrapping, Mechanism):
     """A mechanism around another one."""
 
-    distance: ClassVar[Any] = None
     arithmetic: ClassVar[str] = "real"
     source: ClassVar[str] = "a mutant"
     given: ClassVar[Any] = staticmethod(lambda value, unit: value)
@@ -86,7 +85,6 @@ class Wrapped(Wrapping, Mechanism):
 class WrappedInteractive(Wrapping, Interactive):
     """An interactive mechanism around another one."""
 
-    distance: ClassVar[str] = "rkhs"
     arithmetic: ClassVar[str] = "real"
     source: ClassVar[str] = "a mutant"
     paid: ClassVar[int] = 0
@@ -110,7 +108,7 @@ def _of(inner):
     if isinstance(inner, Interactive):
         cls = subclass(WrappedInteractive, inner=inner)
     else:
-        cls = subclass(Wrapped, inner=inner, distance=inner.distance)
+        cls = subclass(Wrapped, inner=inner, needs=Needs(distance=inner.needs.distance))
     return Single(kind="mechanisms", component=cls)
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import Mechanism
+from dpcore import Mechanism, Needs
 
 from gallery.core import (
     NoClaimError,
@@ -24,7 +24,7 @@ from gallery.entry import Single, subclass
 class ExponentialChoice(Mechanism):
     """1 at an index drawn with probability proportional to exp(epsilon score / (factor Delta))."""
 
-    distance: ClassVar[str] = PermuteAndFlip.distance
+    needs: ClassVar[Needs] = Needs(distance=PermuteAndFlip.needs.distance)
     arithmetic: ClassVar[str] = "real"
     source: ClassVar[str] = "as reported"
     factor: ClassVar[float] = 2.0
@@ -62,7 +62,7 @@ def choice_without_the_factor_two():
 class Response(Mechanism):
     """Each category is told truly with a probability, else one of the others, uniformly."""
 
-    distance: ClassVar[str] = RandomizedResponse.distance
+    needs: ClassVar[Needs] = Needs(distance=RandomizedResponse.needs.distance)
     arithmetic: ClassVar[str] = "real"
     source: ClassVar[str] = "as reported"
     binary: ClassVar[bool] = False

@@ -39,7 +39,6 @@ class _Thresholds(Oracle):
 class Thresholds(Interactive):
     """The sparse vector technique, priced once as any (1/spread)-DP release."""
 
-    distance: ClassVar[str] = "rkhs"
     arithmetic: ClassVar[str] = "real"
     source: ClassVar[str] = "as printed"
     asks: ClassVar[int] = 1

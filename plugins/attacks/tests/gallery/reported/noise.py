@@ -6,7 +6,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import Claims, Mechanism
+from dpcore import Claims, Mechanism, Needs
 
 from gallery.core import (
     Gaussian,
@@ -45,7 +45,7 @@ class Additive(Mechanism):
 class GaussianLike(Additive):
     """Priced as a Gaussian of standard deviation `spread` times the l2 sensitivity."""
 
-    distance: ClassVar[str] = Gaussian.distance
+    needs: ClassVar[Needs] = Needs(distance=Gaussian.needs.distance)
     spread: float = free(validator=positive)
 
     def event(self, query, sensitivity):
@@ -59,7 +59,7 @@ class GaussianLike(Additive):
 class LaplaceLike(Additive):
     """Priced as a Laplace of scale `spread` times the l1 sensitivity."""
 
-    distance: ClassVar[str] = Laplace.distance
+    needs: ClassVar[Needs] = Needs(distance=Laplace.needs.distance)
     spread: float = free(validator=positive)
 
     def event(self, query, sensitivity):

@@ -143,7 +143,6 @@ class _Shared(Oracle):
 class SharedNoise(Interactive):
     """Answers with noise that is drawn once for each cell, one event for all questions."""
 
-    distance = "rkhs"
     arithmetic = "real"
     source = "made up"
     asks = 1

@@ -9,7 +9,17 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import ADD_REMOVE, Claims, Direction, Event, Expansion, FeatureMap, Interactive, Oracle
+from dpcore import (
+    ADD_REMOVE,
+    Claims,
+    Direction,
+    Event,
+    Expansion,
+    FeatureMap,
+    Interactive,
+    Needs,
+    Oracle,
+)
 
 from gallery.core import GaussianEvent, GdpAccountant, LaplaceEvent, ZcdpAccountant, free, positive
 from gallery.entry import Claim, Drawn, Released, Single, bounded, where
@@ -256,7 +266,7 @@ def one_direction_is_cheaper():
 
     @attrs.frozen(kw_only=True)
     class Cheaper(Additive):
-        distance: ClassVar[str] = "l1"
+        needs: ClassVar[Needs] = Needs(distance="l1")
         spread: float = free(validator=positive)
 
         def event(self, query, sensitivity):
@@ -399,7 +409,6 @@ class _Fading(Oracle):
 class Fading(Interactive):
     """A single answer is a Gaussian event; as many as `asks` are."""
 
-    distance = "rkhs"
     arithmetic = "real"
     source = "made up"
     most_points = 128

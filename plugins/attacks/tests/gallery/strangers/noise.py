@@ -6,6 +6,8 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
+from dpcore import Needs
+
 from gallery.core import PureEvent, free, positive
 from gallery.entry import Single
 from gallery.reported.noise import Additive, GaussianLike, LaplaceLike, laplace_draws, made
@@ -15,7 +17,7 @@ from gallery.reported.noise import Additive, GaussianLike, LaplaceLike, laplace_
 class PureLike(Additive):
     """Priced as any release of epsilon = 1/spread, in l1."""
 
-    distance: ClassVar[str] = "l1"
+    needs: ClassVar[Needs] = Needs(distance="l1")
     spread: float = free(validator=positive)
 
     def event(self, query, sensitivity):
@@ -98,7 +100,7 @@ def cube_of_a_shorter_radius():
 
     @attrs.frozen(kw_only=True)
     class Cube(PureLike):
-        distance: ClassVar[str] = "linf"
+        needs: ClassVar[Needs] = Needs(distance="linf")
 
         def noisy(self, exact, scale, noise):
             d = exact.size

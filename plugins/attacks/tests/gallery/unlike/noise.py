@@ -5,7 +5,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import Mechanism
+from dpcore import Mechanism, Needs
 
 from gallery.core import (
     GaussianEvent,
@@ -73,7 +73,7 @@ def laplace_for_an_l2_claim():
 
     @attrs.frozen(kw_only=True)
     class Confused(Additive):
-        distance: ClassVar[str] = "l2"
+        needs: ClassVar[Needs] = Needs(distance="l2")
         spread: float = free(validator=positive)
 
         def event(self, query, sensitivity):
@@ -120,7 +120,7 @@ def noisy_largest_with_half_the_noise():
 
     @attrs.frozen(kw_only=True)
     class Largest(Mechanism):
-        distance: ClassVar[str] = "linf"
+        needs: ClassVar[Needs] = Needs(distance="linf")
         arithmetic: ClassVar[str] = "real"
         source: ClassVar[str] = "made up"
         spread: float = free(validator=positive)
@@ -147,7 +147,7 @@ def mixture_priced_as_its_mean():
 
     @attrs.frozen(kw_only=True)
     class Mixed(Additive):
-        distance: ClassVar[str] = "l2"
+        needs: ClassVar[Needs] = Needs(distance="l2")
         spread: float = free(validator=positive)
 
         def event(self, query, sensitivity):
