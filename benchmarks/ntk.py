@@ -23,7 +23,6 @@ from scipy.linalg import blas
 
 from dpcore import (
     REPLACE_ONE,
-    Classes,
     Domain,
     Learner,
     Mechanism,
@@ -35,6 +34,7 @@ from dpcore import (
     price,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.domain import Classes
 from dpcore.metrics.means import Accuracy
 from dpcore.private.evaluation import evaluate
 from dpcore.transcript.replay_process import HERE

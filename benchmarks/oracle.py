@@ -11,7 +11,8 @@ import time
 
 import numpy as np
 
-from dpcore import REPLACE_ONE, Expansion, FunctionQuery, SecretCoins, Sensitivity
+from dpcore import REPLACE_ONE, SecretCoins, Sensitivity
+from dpcore.functions import Expansion, FunctionQuery
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 

@@ -23,6 +23,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from utility import DELTA, EPSILONS, described, read, split
 
 import dpcore
+import dpcore.domain
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
@@ -45,7 +46,7 @@ def table_of(folder, name, most):
     if column:
         known = {**columns, target: labels}
         chosen = known.pop(column)
-        return records, known, column, dpcore.Classes(chosen.values)
+        return records, known, column, dpcore.domain.Classes(chosen.values)
     return records, columns, target, labels
 
 

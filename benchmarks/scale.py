@@ -26,6 +26,7 @@ import attrs
 import numpy as np
 
 import dpcore
+import dpcore.exact
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
@@ -198,7 +199,7 @@ def same_bits(path: Path, records: int, columns: int) -> dict:
     public = dpcore.Public(domain=domain(records, columns), coins=dpcore.PublicCoins(1), mu=1.0)
     (query,) = learner.queries(public)
     query = require_sum(query, learner)
-    zero = (dpcore.Exact.zeros(query.shape, query.sum.unit),)
+    zero = (dpcore.exact.Exact.zeros(query.shape, query.sum.unit),)
 
     def part(block: Records) -> Folded:
         return (learner.total_of(query, block, public),)

@@ -21,6 +21,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from utility import DELTA, losses, named, parts
 
 import dpcore
+import dpcore.guarantee
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories
@@ -43,7 +44,7 @@ def published(table, domain, epsilon, learner):
         mechanism=Gaussian(),
         on_invalid="project",
     )
-    assert plan.guarantee.status is dpcore.Status.PROVED
+    assert plan.guarantee.status is dpcore.guarantee.Status.PROVED
     return plan.run(table, replaying=HERE).models["release"]
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from pair_tables import KINDS, drawn_pairs
 
 import dpcore
+import dpcore.guarantee
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
@@ -259,7 +260,7 @@ def measure(folder, data, learner, epsilon, splits, noise, most=None, adjacency=
             mechanism=None if isinstance(learner, Objective) else Gaussian(noise=noise),
             on_invalid="project",
         )
-        assert plan.guarantee.status is dpcore.Status.PROVED
+        assert plan.guarantee.status is dpcore.guarantee.Status.PROVED
         start = time.perf_counter()
         model = plan.run(train, replaying=HERE).model
         seconds.append(time.perf_counter() - start)

@@ -1,13 +1,14 @@
 """dpcore: differential privacy from plugins, with claims never stronger than their proofs.
 
-Every concept is importable from here; modules are imported when a name is first used, so that
+What analysts call and what plugins' authors subclass is importable from here, all else that is
+public from the module that has it. Modules are imported when a name is first used, so that
 `import dpcore` costs next to nothing.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpcore.siblings import sibling
+from dpcore.siblings import lazy_names, sibling
 
 # Type checkers and editors read these names; at run time `__getattr__` finds their modules.
 if TYPE_CHECKING:
@@ -27,96 +28,31 @@ if TYPE_CHECKING:
     )
     from dpcore.claims.plan.plan import Plan as Plan
     from dpcore.claims.plan.request import Release as Release, Request as Request
-    from dpcore.domain.classes import Classes as Classes
-    from dpcore.domain.columns import (
-        Categories as Categories,
-        Dates as Dates,
-        Range as Range,
-        Texts as Texts,
-    )
+    from dpcore.domain.columns import Categories as Categories, Range as Range
     from dpcore.domain.domain import Domain as Domain
-    from dpcore.domain.people import People as People
     from dpcore.errors import DpcoreError as DpcoreError, UselessRelease as UselessRelease
-    from dpcore.event import Claims as Claims, Direction as Direction, Event as Event
-    from dpcore.exact import Exact as Exact
-    from dpcore.functions.interactive import Interactive as Interactive, Oracle as Oracle
-    from dpcore.functions.kernels.base import Expansion as Expansion, Kernel as Kernel
-    from dpcore.functions.learner import (
-        FunctionLearner as FunctionLearner,
-        FunctionQuery as FunctionQuery,
-    )
-    from dpcore.functions.process import Process as Process, ProcessQuery as ProcessQuery
-    from dpcore.guarantee import Guarantee as Guarantee, Status as Status
-    from dpcore.interval import Interval as Interval
+    from dpcore.event import Event as Event
+    from dpcore.guarantee import Guarantee as Guarantee
     from dpcore.learner import (
         Answer as Answer,
-        AnyLearner as AnyLearner,
         Learner as Learner,
-        LinearNoiseModel as LinearNoiseModel,
-        LinearScoreModel as LinearScoreModel,
-        Model as Model,
-        ProbabilityModel as ProbabilityModel,
         Public as Public,
         Published as Published,
-        ScoringModel as ScoringModel,
-        ScoringProbabilityModel as ScoringProbabilityModel,
-        Transformer as Transformer,
     )
     from dpcore.learners.conversation import OneShot as OneShot
-    from dpcore.ledger.book import Ledger as Ledger, Reservation as Reservation
-    from dpcore.ledger.charge import Charge as Charge
-    from dpcore.mechanism import (
-        AnyMechanism as AnyMechanism,
-        Mechanism as Mechanism,
-        Needs as Needs,
-    )
-    from dpcore.metrics.base import Held as Held, Metric as Metric
-    from dpcore.metrics.priced import PricedMetric as PricedMetric
-    from dpcore.models.description import (
-        Bars as Bars,
-        Described as Described,
-        Description as Description,
-        Lines as Lines,
-        Matrix as Matrix,
-        Points as Points,
-    )
-    from dpcore.models.features.base import FeatureMap as FeatureMap, Features as Features
-    from dpcore.models.figures import Figures as Figures
-    from dpcore.models.linear import LinearModel as LinearModel
+    from dpcore.ledger.book import Ledger as Ledger
+    from dpcore.mechanism import Mechanism as Mechanism, Needs as Needs
     from dpcore.private.engines.base import Engine as Engine
     from dpcore.published.folder import Run as Run, load_run as load_run
-    from dpcore.query import Query as Query, Reads as Reads, Sum as Sum, SumQuery as SumQuery
-    from dpcore.randomness import (
-        LearnerCoins as LearnerCoins,
-        PublicCoins as PublicCoins,
-        SecretCoins as SecretCoins,
-        Stream as Stream,
-    )
-    from dpcore.records import PublicRecords as PublicRecords, Records as Records
+    from dpcore.query import Query as Query, Sum as Sum, SumQuery as SumQuery
+    from dpcore.randomness import PublicCoins as PublicCoins, SecretCoins as SecretCoins
+    from dpcore.records import Records as Records
     from dpcore.registry.hookspecs import hookimpl as hookimpl
     from dpcore.registry.registry import Registry as Registry
     from dpcore.runs.price import price as price
     from dpcore.runs.run_spec import replay as replay, run as run
     from dpcore.runs.session import Session as Session
-    from dpcore.sampling import (
-        Cyclic as Cyclic,
-        Order as Order,
-        Poisson as Poisson,
-        WithoutReplacement as WithoutReplacement,
-    )
-    from dpcore.sensitivity import (
-        AnySensitivity as AnySensitivity,
-        Conditional as Conditional,
-        Distance as Distance,
-        HitLaw as HitLaw,
-        OverCoins as OverCoins,
-        Refuted as Refuted,
-        Sensitivity as Sensitivity,
-        SensitivityLaw as SensitivityLaw,
-        StepSensitivity as StepSensitivity,
-        WorstCase as WorstCase,
-    )
-    from dpcore.source import Part as Part, Source as Source
+    from dpcore.sensitivity import Distance as Distance, Sensitivity as Sensitivity
     from dpcore.sources.opening import (
         Unopened as Unopened,
         read_csv as read_csv,
@@ -127,6 +63,11 @@ if TYPE_CHECKING:
     from dpcore.summing import SummingLearner as SummingLearner
 
     __version__: str
+    ApproximateDP: Any
+    GaussianDP: Any
+    attack: Any
+    audit_mechanism: Any
+    audit_samples: Any
 
 # Public name to module. Importing dpcore loads none of them.
 _HOME = {
@@ -135,103 +76,44 @@ _HOME = {
     "AdditiveNoise": "claims.mechanisms.noise.additive",
     "Adjacency": "adjacency",
     "Answer": "learner",
-    "AnyLearner": "learner",
-    "AnyMechanism": "mechanism",
-    "AnySensitivity": "sensitivity",
-    "Bars": "models.description",
     "Categories": "domain.columns",
-    "Charge": "ledger.charge",
-    "Claims": "event",
-    "Classes": "domain.classes",
-    "Conditional": "sensitivity",
-    "Dates": "domain.columns",
-    "Described": "models.description",
-    "Description": "models.description",
-    "Direction": "event",
-    "Cyclic": "sampling",
     "Distance": "sensitivity",
     "Domain": "domain.domain",
     "DpcoreError": "errors",
     "Engine": "private.engines.base",
     "Event": "event",
-    "Exact": "exact",
-    "Expansion": "functions.kernels.base",
-    "FeatureMap": "models.features.base",
-    "Features": "models.features.base",
-    "Figures": "models.figures",
-    "FunctionLearner": "functions.learner",
-    "FunctionQuery": "functions.learner",
     "Guarantee": "guarantee",
-    "HitLaw": "sensitivity",
     "IntegerLaw": "claims.mechanisms.noise.additive",
-    "Interactive": "functions.interactive",
-    "Held": "metrics.base",
-    "Interval": "interval",
-    "Kernel": "functions.kernels.base",
     "Learner": "learner",
-    "LearnerCoins": "randomness",
     "Ledger": "ledger.book",
-    "LinearModel": "models.linear",
-    "LinearNoiseModel": "learner",
-    "LinearScoreModel": "learner",
-    "Lines": "models.description",
-    "Matrix": "models.description",
     "Mechanism": "mechanism",
-    "Metric": "metrics.base",
-    "Model": "learner",
     "Needs": "mechanism",
     "OneShot": "learners.conversation",
-    "Oracle": "functions.interactive",
-    "Order": "sampling",
-    "OverCoins": "sensitivity",
-    "Part": "source",
-    "People": "domain.people",
     "Plan": "claims.plan.plan",
-    "Points": "models.description",
-    "Poisson": "sampling",
-    "PricedMetric": "metrics.priced",
     "PrivacyBudget": "claims.accounting.budget",
-    "ProbabilityModel": "learner",
     "Public": "learner",
     "PublicCoins": "randomness",
-    "Process": "functions.process",
-    "ProcessQuery": "functions.process",
-    "PublicRecords": "records",
     "Published": "learner",
     "Query": "query",
     "REPLACE_LABEL": "adjacency",
     "REPLACE_ONE": "adjacency",
     "Range": "domain.columns",
-    "Reads": "query",
     "Records": "records",
     "Refused": "bound",
-    "Refuted": "sensitivity",
     "Registry": "registry.registry",
     "Release": "claims.plan.request",
     "Request": "claims.plan.request",
-    "Reservation": "ledger.book",
     "Run": "published.folder",
-    "ScoringModel": "learner",
-    "ScoringProbabilityModel": "learner",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
-    "SensitivityLaw": "sensitivity",
     "SensitivityBound": "bound",
     "Session": "runs.session",
-    "Source": "source",
     "Spec": "specs.spec",
-    "Status": "guarantee",
-    "StepSensitivity": "sensitivity",
-    "Stream": "randomness",
     "Sum": "query",
     "SumQuery": "query",
-    "Texts": "domain.columns",
-    "Transformer": "learner",
+    "SummingLearner": "summing",
     "Unopened": "sources.opening",
     "UselessRelease": "errors",
-    "SummingLearner": "summing",
-    "WithoutReplacement": "sampling",
-    "WorstCase": "sensitivity",
     "hookimpl": "registry.hookspecs",
     "load_run": "published.folder",
     "load_spec": "specs.spec",
@@ -244,32 +126,60 @@ _HOME = {
     "run": "runs.run_spec",
 }
 
-_BESIDE = {  # in a sibling: the plugin's name, and the module
-    "ApproximateDP": ("attacks", "audits.claims"),
-    "BestOf": ("models", "learners.best_of"),
-    "FeatureRegression": ("models", "learners.regression"),
-    "GaussianDP": ("attacks", "audits.claims"),
-    "attack": ("attacks", "black_box.attack"),
-    "audit_mechanism": ("attacks", "audits.auditor"),
-    "audit_samples": ("attacks", "audits.auditor"),
+# Module to its public names that are not here.
+_IN_MODULES = {
+    "dpcore.domain": "Classes Dates People Texts",
+    "dpcore.event": "Claims Direction",
+    "dpcore.exact": "Exact",
+    "dpcore.functions": (
+        "Expansion FunctionLearner FunctionQuery Interactive Kernel Oracle Process ProcessQuery"
+    ),
+    "dpcore.guarantee": "Status",
+    "dpcore.interval": "Interval",
+    "dpcore.learner": "AnyLearner",
+    "dpcore.ledger": "Charge Reservation",
+    "dpcore.mechanism": "AnyMechanism",
+    "dpcore.metrics": "Held Metric PricedMetric",
+    "dpcore.models": (
+        "Bars Described Description FeatureMap Features Figures LinearModel LinearNoiseModel "
+        "LinearScoreModel Lines Matrix Model Points ProbabilityModel ScoringModel "
+        "ScoringProbabilityModel Transformer"
+    ),
+    "dpcore.query": "Reads",
+    "dpcore.randomness": "LearnerCoins Stream",
+    "dpcore.records": "PublicRecords",
+    "dpcore.sampling": "Cyclic Order Poisson WithoutReplacement",
+    "dpcore.sensitivity": (
+        "AnySensitivity Conditional HitLaw OverCoins Refuted SensitivityLaw StepSensitivity "
+        "WorstCase"
+    ),
+    "dpcore.source": "Part Source",
 }
 
-__all__ = sorted([*_HOME, *_BESIDE])
+_OF_ATTACKS = {  # public name to its module in dpcore-attacks
+    "ApproximateDP": "audits.claims",
+    "GaussianDP": "audits.claims",
+    "attack": "black_box.attack",
+    "audit_mechanism": "audits.auditor",
+    "audit_samples": "audits.auditor",
+}
+
+__all__ = sorted([*_HOME, *_OF_ATTACKS])
+_getattr, _dir = lazy_names(__name__, _HOME)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return import_module("importlib.metadata").version("dpcore")
-    if name in _BESIDE:
-        plugin, module = _BESIDE[name]
-        return getattr(sibling(plugin, module, f"dpcore.{name}"), name)
-    if name not in _HOME:
-        from dpcore.errors import near
+if not TYPE_CHECKING:  # who checks types is to miss a name that is not here
 
-        hint = "" if name.startswith("_") else near(name, __all__)
-        raise AttributeError(f"module 'dpcore' has no attribute {name!r}{hint}")
-    return getattr(import_module(f"dpcore.{_HOME[name]}"), name)
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return import_module("importlib.metadata").version("dpcore")
+        if name in _OF_ATTACKS:
+            return getattr(sibling("attacks", _OF_ATTACKS[name], f"dpcore.{name}"), name)
+        for module, names in _IN_MODULES.items():
+            if name in names.split():
+                raise ImportError(f"dpcore.{name} is {module}.{name}: from {module} import {name}")
+        return _getattr(name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME, *_BESIDE, "__version__"])
+    return sorted([*_dir(), *_OF_ATTACKS, "__version__"])

@@ -134,7 +134,7 @@ class Event(Shown, ABC):
             not former,
             ContractError,
             f"{cls.__name__} defines {', '.join(former)}, which nothing reads: state it in the "
-            "property `claims`, a dpcore.Claims",
+            "property `claims`, a dpcore.event.Claims",
         )
 
     @property

@@ -8,19 +8,17 @@ import numpy as np
 from dpcore import (
     REPLACE_ONE,
     Domain,
-    Expansion,
-    FunctionLearner,
-    FunctionQuery,
     Learner,
     OneShot,
     Query,
     Range,
     Sensitivity,
     SensitivityBound,
-    WorstCase,
 )
 from dpcore.errors import SourceError, need
+from dpcore.functions import Expansion, FunctionLearner, FunctionQuery
 from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.sensitivity import WorstCase
 from dpcore.sources.opening import location, reading
 from dpcore.sources.read_all import whole
 

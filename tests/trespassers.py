@@ -10,19 +10,8 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import (
-    REPLACE_ONE,
-    Bars,
-    Described,
-    Description,
-    Figures,
-    Learner,
-    OneShot,
-    Query,
-    Sensitivity,
-    SensitivityBound,
-    hookimpl,
-)
+from dpcore import REPLACE_ONE, Learner, OneShot, Query, Sensitivity, SensitivityBound, hookimpl
+from dpcore.models import Bars, Described, Description, Figures
 from dpcore.models.figures import Statistics
 
 from doubles import Numbers

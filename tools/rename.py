@@ -679,7 +679,7 @@ class Rewriting:
         for home, _, words in targets:
             groups.setdefault(home, []).append(words)
         lines = []
-        for home, group in groups.items():
+        for home, group in sorted(groups.items()):
             verb = f"from {home} import" if home else "import"
             lines.append(f"{verb} {', '.join(group)}")
         comments = [
@@ -765,7 +765,10 @@ class Rewriting:
         return any(a < end and start < b for a, b in (*self.closed, *self.edits))
 
     def _import_in_words(self, match: re.Match[str]) -> str | None:
-        """Return an import inside a text, on one line, unless its module alone changes."""
+        """Return an import inside a text, unless its module alone changes.
+
+        Several stay on their line if it has anything else, such as the quotes of a string.
+        """
         aliases = []
         for words in re.split(r",\s*", (match[2] or match[3]).strip().rstrip(",")):
             name, _, local = words.strip().partition(" as ")
@@ -780,9 +783,12 @@ class Rewriting:
         groups: dict[str, list[str]] = {}
         for home, _, words in targets:
             groups.setdefault(home, []).append(words)
-        return "; ".join(
+        text, (start, end) = self.source.text, match.span()
+        before = text[text.rfind("\n", 0, start) + 1 : start]
+        is_alone = not before.strip() and text[end : end + 1] in ("", "\n", "\r")
+        return (f"\n{before}" if is_alone else "; ").join(
             f"from {home} import {', '.join(words)}" if home else f"import {', '.join(words)}"
-            for home, words in groups.items()
+            for home, words in sorted(groups.items())
         )
 
     def _moved_words(self, words: str) -> str:

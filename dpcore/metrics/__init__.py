@@ -1,1 +1,18 @@
 """Metrics: what an evaluation tells of predictions on a hold-out, in all and by group."""
+
+from typing import TYPE_CHECKING
+
+from dpcore.siblings import lazy_names
+
+if TYPE_CHECKING:
+    from dpcore.metrics.base import Held as Held, Metric as Metric
+    from dpcore.metrics.priced import PricedMetric as PricedMetric
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "Held": "metrics.base",
+            "Metric": "metrics.base",
+            "PricedMetric": "metrics.priced",
+        },
+    )

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpcore import Dates, Domain, Range
+from dpcore import Domain, Range
+from dpcore.domain import Dates
 from dpcore.domain.bins import cells_between, equal_edges
 from dpcore.encoding.tables import project_table
 from dpcore.records import Records

@@ -8,19 +8,10 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_ONE,
-    OneShot,
-    Poisson,
-    SecretCoins,
-    Sum,
-    SummingLearner,
-    SumQuery,
-    WithoutReplacement,
-)
+from dpcore import ADD_REMOVE, REPLACE_ONE, OneShot, SecretCoins, Sum, SummingLearner, SumQuery
 from dpcore.private.engines.local import LocalEngine
 from dpcore.private.release_context import wide_open
+from dpcore.sampling import Poisson, WithoutReplacement
 from dpcore.source import TableSource
 
 from builders import price_learner

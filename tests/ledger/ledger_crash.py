@@ -16,8 +16,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from dpcore import REPLACE_ONE, Charge, DpcoreError, Ledger
+from dpcore import REPLACE_ONE, DpcoreError, Ledger
 from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.ledger import Charge
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.published.files import write_files
 

@@ -9,11 +9,12 @@ import time
 
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Charge, Ledger
+from dpcore import ADD_REMOVE, REPLACE_ONE, Ledger
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.poisson import PoissonSampledEvent
 from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
 from dpcore.errors import LedgerError, ParameterError
+from dpcore.ledger import Charge
 from dpcore.ledger.analysts import HOLDERS
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.journal import canonical, chained

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpcore import ADD_REMOVE as A, Charge, Ledger
+from dpcore import ADD_REMOVE as A, Ledger
 from dpcore.claims.events.gaussian import GaussianEvent, gaussian_mu
 from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.claims.events.poisson import PoissonSampledEvent
 from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
-from dpcore.ledger import gaussian_cover
+from dpcore.ledger import Charge, gaussian_cover
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.total import Total

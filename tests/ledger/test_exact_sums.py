@@ -7,12 +7,13 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, strategies as st
 
-from dpcore import ADD_REMOVE, Charge, Ledger
+from dpcore import ADD_REMOVE, Ledger
 from dpcore.claims.accounting import exact
 from dpcore.claims.accounting.conversions import pure_to_gdp
 from dpcore.claims.accounting.exact import Dyadic, dyadic
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
+from dpcore.ledger import Charge
 from dpcore.ledger.filters import BasicFilter, BudgetExceededError
 from dpcore.ledger.total import Total
 

@@ -16,27 +16,18 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
-    REPLACE_ONE,
-    Charge,
-    Learner,
-    Ledger,
-    OverCoins,
-    Release,
-    SecretCoins,
-)
+from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Learner, Ledger, Release, SecretCoins
 from dpcore.claims.events.gaussian import GaussianEvent, gaussian_mu
 from dpcore.claims.events.randomized_response import ApproximateEvent
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import ContractError, LedgerError, ParameterError, ReleaseError
-from dpcore.ledger import file_journal
+from dpcore.ledger import Charge, file_journal
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.locations import UnknownLedgerError, ledger_names
 from dpcore.ledger.total import Total
 from dpcore.private.release_context import wide_open
 from dpcore.registry.events import Catalogue
+from dpcore.sensitivity import OverCoins
 
 from builders import price_learner, price_request
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, table
@@ -440,7 +431,8 @@ def test_a_newer_version_is_refused_and_an_older_one_brought_up_to_date(ledger, 
 READ_ONLY = """
 import os, sys
 from pathlib import Path
-from dpcore import Charge, Ledger, REPLACE_ONE
+from dpcore import Ledger, REPLACE_ONE
+from dpcore.ledger import Charge
 from dpcore.errors import DpcoreError
 from dpcore.registry.events import Catalogue
 from dpcore.claims.events.gaussian import GaussianEvent

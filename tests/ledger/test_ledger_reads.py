@@ -5,9 +5,10 @@ import sqlite3
 
 import pytest
 
-from dpcore import REPLACE_LABEL, REPLACE_ONE, Charge, Ledger
+from dpcore import REPLACE_LABEL, REPLACE_ONE, Ledger
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.errors import LedgerError
+from dpcore.ledger import Charge
 from dpcore.ledger.journal import canonical, chained
 
 

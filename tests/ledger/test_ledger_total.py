@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import special
 
-from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Charge
+from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
 from dpcore.claims.accounting.conversions import pure_to_gdp
 from dpcore.claims.events.concentrated import ZcdpEvent
 from dpcore.claims.events.gaussian import GaussianEvent
@@ -23,6 +23,7 @@ from dpcore.claims.events.randomized_response import (
     RandomizedResponseEvent,
 )
 from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
+from dpcore.ledger import Charge
 from dpcore.ledger.filters import BudgetExceededError, GaussianFilter
 from dpcore.ledger.total import Total
 

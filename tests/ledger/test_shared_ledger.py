@@ -122,7 +122,8 @@ def test_a_folder_that_is_not_fit_for_sharing_is_refused(folder, mode, why):
 SPEND = """
 import os, sys
 from pathlib import Path
-from dpcore import Charge, Ledger, REPLACE_ONE
+from dpcore import Ledger, REPLACE_ONE
+from dpcore.ledger import Charge
 from dpcore.errors import DpcoreError
 from dpcore.registry.events import Catalogue
 from dpcore.claims.events.gaussian import GaussianEvent

@@ -2,9 +2,10 @@
 
 import pytest
 
-from dpcore import AnyMechanism, Distance, Needs, Query, Sensitivity
+from dpcore import Distance, Needs, Query, Sensitivity
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import ContractError
+from dpcore.mechanism import AnyMechanism
 
 FORMER = (
     *("distance", "answers", "takes", "takes_integers", "additive", "by_person", "spherical"),

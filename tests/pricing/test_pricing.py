@@ -7,14 +7,10 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
     REPLACE_ONE,
-    Conditional,
-    OverCoins,
     PrivacyBudget,
     PublicCoins,
-    Refuted,
     Release,
     SecretCoins,
-    Status,
     price,
 )
 from dpcore.adjacency import BLANK_ONE
@@ -23,7 +19,9 @@ from dpcore.claims.events.gaussian import gaussian_mu
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.pricing.calibration import calibrate
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
+from dpcore.guarantee import Status
 from dpcore.interval import Interval
+from dpcore.sensitivity import Conditional, OverCoins, Refuted
 
 from builders import price_learner
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table

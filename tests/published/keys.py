@@ -15,31 +15,26 @@ from typing import Any
 import attrs
 import msgspec
 
-from dpcore import (
-    Charge,
-    Conditional,
-    Distance,
-    Guarantee,
-    HitLaw,
-    Ledger,
-    OverCoins,
-    Refuted,
-    Sensitivity,
-    SensitivityLaw,
-    StepSensitivity,
-    WorstCase,
-    load_run,
-    load_spec,
-)
+from dpcore import Distance, Guarantee, Ledger, Sensitivity, load_run, load_spec
 from dpcore.adjacency import REPLACE_ONE, REPLACE_ROW
 from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.guarantee import Recorded
+from dpcore.ledger import Charge
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.published.formats import FORMAT, format_of
 from dpcore.published.lock import lock_of
 from dpcore.published.locked_terms import bound_dict
 from dpcore.registry.kinds import ACCOUNTANT, COMPONENTS
 from dpcore.registry.registry import Registry
+from dpcore.sensitivity import (
+    Conditional,
+    HitLaw,
+    OverCoins,
+    Refuted,
+    SensitivityLaw,
+    StepSensitivity,
+    WorstCase,
+)
 
 from published.make import ARCHIVE
 

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 import numpy as np
 import pytest
 
-from dpcore import Dates
+from dpcore.domain import Dates
 from dpcore.domain.bins import Binned
 from dpcore.domain.cell import day
 from dpcore.encoding.columns import find_misfits, read_codes

@@ -2,8 +2,9 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import PrivacyBudget, SecretCoins, Status
+from dpcore import PrivacyBudget, SecretCoins
 from dpcore.errors import ContractError, ReleaseError, ReplayError, SourceError
+from dpcore.guarantee import Status
 from dpcore.private.release_context import wide_open
 from dpcore.private.runtime import open_records
 from dpcore.transcript.rebuild import isolate, rebuild

@@ -111,6 +111,10 @@ CASES = {
         "import lib\nlib.Bars, lib.Plan\n",
         "import lib\nimport lib.models\nlib.models.Bars, lib.Plan\n",
     ),
+    "a public name among those that stay": (
+        "from lib import Bars, Plan\nBars(Plan)\n",
+        "from lib import Plan\nfrom lib.models import Bars\nBars(Plan)\n",
+    ),
     "uses of a name": (
         "from lib.query import look\n\n\ndef f(x: 'look', y: \"list[look]\" = look):\n"
         "    return [look(z).look for z in x]\n",
@@ -216,8 +220,10 @@ TEXTS = {
         json.dumps({"source": ["import numpy\nfrom lib.claims.plan.plan import Plan\n"]}),
     ),
     ".tmpl": (
-        "from lib.events.base import Event\nclass $name(Event): ...\n",
-        "from lib.claims.event import Event\nclass $name(Event): ...\n",
+        "from lib.events.base import Event\nfrom lib import (\n    Bars,\n    Plan,\n)\n"
+        "class $name(Event): ...\n",
+        "from lib.claims.event import Event\nfrom lib import Plan\nfrom lib.models import Bars\n"
+        "class $name(Event): ...\n",
     ),
 }
 

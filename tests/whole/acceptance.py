@@ -11,23 +11,21 @@ from pathlib import Path
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
-    Conditional,
     Domain,
     PrivacyBudget,
     Public,
     PublicCoins,
     Range,
-    Refuted,
     Registry,
     Release,
     Sensitivity,
-    Status,
     price,
 )
 from dpcore.errors import NoClaimError, SpecError, UnknownCountError
-from dpcore.guarantee import NO_FAILURE
+from dpcore.guarantee import NO_FAILURE, Status
 from dpcore.mechanism import free_field
 from dpcore.registry.kinds import BOUND, LEARNER, MECHANISM
+from dpcore.sensitivity import Conditional, Refuted
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_training.dense import DenseNetwork
 

@@ -7,10 +7,11 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Registry, Status
+from dpcore import ADD_REMOVE, REPLACE_ONE, Registry
 from dpcore.encoding.tables import parse_table
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.functions.learner import FunctionLearner
+from dpcore.guarantee import Status
 from dpcore.learner import Model, promises
 from dpcore.mechanism import free_field
 from dpcore.registry.kinds import BOUND, FEATURES, LEARNER, MECHANISM

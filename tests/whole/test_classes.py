@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from dpcore import REPLACE_ONE, Classes, PrivacyBudget, Release, price
+from dpcore import REPLACE_ONE, PrivacyBudget, Release, price
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.domain import Classes
 from dpcore.encoding.columns import centre_labels
 from dpcore.errors import NoClaimError, ParameterError, SpecError, UnfitTargetError
 from dpcore.metrics.means import Accuracy, MeanSquaredError

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from click.testing import CliRunner
 import dpcore
 from dpcore.console.app import app
 from dpcore.specs.spec import spec_of_text
+
+from published.public_names import public_names
 
 ROOT = Path(__file__).parents[2]
 # By test_write_a_plugin, test_write_a_mechanism, test_bridge_docs and test_whole_idea.
@@ -141,13 +144,28 @@ def test_the_site_asks_the_network_for_nothing():
 
 
 def test_every_public_name_has_its_place_in_the_reference():
-    entries = [
-        name
-        for page in sorted((ROOT / "docs" / "api").glob("*.md"))
-        for name in re.findall(r"^::: dpcore(?:_[\w.]+)?\.(\w+)$", page.read_text(), re.MULTILINE)
-        if name in dpcore.__all__
+    pages = sorted((ROOT / "docs" / "api").glob("*.md"))
+    entries = Counter(
+        path
+        for page in pages
+        for path in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)
+    )
+    public = [
+        f"dpcore_attacks.{dpcore._OF_ATTACKS[name]}.{name}"
+        if name in dpcore._OF_ATTACKS
+        else f"{module}.{name}"
+        for module, names in public_names().items()
+        for name in names
     ]
-    assert sorted(entries) == sorted(dpcore.__all__)
+    assert {path: entries[path] for path in public} == dict.fromkeys(public, 1)
+
+
+def test_the_page_on_stability_lists_the_public_names_of_modules():
+    text = (ROOT / "docs" / "stability.md").read_text()
+    rows = re.findall(r"^\| `(dpcore[\w.]*)` \| (.*) \|$", text, re.MULTILINE)
+    listed = {module: re.findall(r"`(\w+)`", names) for module, names in rows}
+    public = {module: [*names] for module, names in public_names().items()}
+    assert listed == {module: public[module] for module in public if module != "dpcore"}
 
 
 TEXTS = [

@@ -14,11 +14,12 @@ import pytest
 
 import dpcore
 import dpcore_statistics
-from dpcore import Distance, ProcessQuery, Records, Registry, SensitivityBound, SumQuery
+from dpcore import Distance, Records, Registry, SensitivityBound, SumQuery
 from dpcore.bound import Refused
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.errors import DpcoreError
+from dpcore.functions import ProcessQuery
 from dpcore.registry.kinds import BOUND, COMPONENTS, LEARNER, MECHANISM
 from dpcore.sensitivity import Conditional, Sensitivity
 from dpcore_attacks import component_sheet, fitting

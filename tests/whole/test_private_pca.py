@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import Bars, Lines, Matrix, Points, Registry
+from dpcore import Registry
 from dpcore.console.console import out
 from dpcore.console.plan_view import show_figures, show_objects
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ReplayError
+from dpcore.models import Bars, Lines, Matrix, Points
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "third-party" / "private-pca"
 EVIL = "<script>alert('1')</script> $x_1$ --><b>"

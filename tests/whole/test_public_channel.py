@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dpcore import PublicCoins, SecretCoins, Status
+from dpcore import PublicCoins, SecretCoins
+from dpcore.guarantee import Status
 from dpcore.published.folder import public_files
 from dpcore.published.formats import FORMAT, format_of
 from dpcore.published.lock import Lock, describe

@@ -8,24 +8,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_ONE,
-    Ledger,
-    PublicCoins,
-    Registry,
-    Release,
-    Status,
-    price,
-    read_csv,
-)
+from dpcore import ADD_REMOVE, REPLACE_ONE, Ledger, PublicCoins, Registry, Release, price, read_csv
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.console.app import app
 from dpcore.errors import NoClaimError, ReleaseError, SpecError
 from dpcore.functions.interactive import Oracle
 from dpcore.functions.learner import FunctionLearner
-from dpcore.guarantee import ReleaseKind
+from dpcore.guarantee import ReleaseKind, Status
 from dpcore.ledger import book
 from dpcore.models.features.identity import Identity
 from dpcore.registry.kinds import LEARNER

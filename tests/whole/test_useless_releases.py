@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 import dpcore
+import dpcore.models
 from dpcore import Domain, Ledger, PrivacyBudget, Range, Session, UselessRelease
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.console.app import app
@@ -188,7 +189,7 @@ def test_no_command_page_or_file_of_a_run_that_says_nothing_prints_nan(home):
 
 def test_a_picture_leaves_out_numbers_that_may_be_any():
     results = pytest.importorskip("dpcore_report.results")
-    figures = dpcore.Figures(
+    figures = dpcore.models.Figures(
         about={"group": ("a", "b", "c"), "error": (1.0, math.nan, math.nan)},
         estimate=np.array([1.0, 7.0, 3.0]),
         low=np.array([0.0, -math.inf, 2.0]),
@@ -215,7 +216,7 @@ def test_a_run_of_before_keeps_its_cells(home):
     from dpcore.published.folder import model_files
     from dpcore.published.lock import Lock
 
-    figures = dpcore.Figures(
+    figures = dpcore.models.Figures(
         about={"group": ("a", "b")},
         estimate=np.array([1.0, math.nan]),
         low=np.array([0.0, -math.inf]),
@@ -255,7 +256,7 @@ def test_intervals_of_a_population_are_rounded_like_all_numbers():
     from dpcore.published.rounding import _with_columns
 
     ends = {"low": np.array([0.0]), "high": np.array([2.0])}
-    figures = dpcore.Figures(
+    figures = dpcore.models.Figures(
         about={"x": ("a",)},
         estimate=np.array([1.0]),
         **ends,

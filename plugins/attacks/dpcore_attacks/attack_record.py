@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dpcore.adjacency import REPLACE_ONE, Adjacency
-from dpcore.errors import DpcoreError
-from dpcore.registry.registry import Registry
+from dpcore import REPLACE_ONE, Adjacency, DpcoreError, Registry
 from dpcore.registry.user_folder import data_folder
 
 if TYPE_CHECKING:

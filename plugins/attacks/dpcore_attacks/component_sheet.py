@@ -8,16 +8,13 @@ import attrs
 import msgspec
 import yaml
 
-from dpcore.errors import DpcoreError, RegistryError, need, unknown
-from dpcore.learner import Public
-from dpcore.query import Query
-from dpcore.randomness import PublicCoins
+from dpcore import DpcoreError, Public, PublicCoins, Query, Registry, Spec
+from dpcore.errors import RegistryError, need, unknown
 from dpcore.registry.kinds import ACCOUNTANT, BOUND, COMPONENTS, EVENT, LEARNER, MECHANISM, Kind
 from dpcore.registry.plugin_files import shipped
-from dpcore.registry.registry import Registry
 from dpcore.sampling import Cyclic, Poisson, Sampling, WithoutReplacement
 from dpcore.sensitivity import CONVERTIBLE
-from dpcore.specs.spec import Spec, spec_of_plain
+from dpcore.specs.spec import spec_of_plain
 from dpcore_attacks.component_words import Field, fields_of, first_sentence, source_of
 from dpcore_attacks.fitting import (
     LEARNER_RELATIONS,

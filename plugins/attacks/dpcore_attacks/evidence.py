@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from dpcore.claims.plan.plan import Plan
+from dpcore import Plan, Registry
 from dpcore.published.lock import Lock
 from dpcore.registry.evidence import Evidence
-from dpcore.registry.registry import Registry
 from dpcore_attacks.attack_record import NEVER, Attack, lookup
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.audits.audit_file import audit_path, of_plan

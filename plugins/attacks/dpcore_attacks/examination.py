@@ -7,9 +7,8 @@ from typing import Any
 
 import attrs
 
-from dpcore.domain.domain import Domain
+from dpcore import Domain, Registry
 from dpcore.registry.events import catalogue_of
-from dpcore.registry.registry import Registry
 from dpcore_attacks.attacks.counterexample import Counterexample
 from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.attacks.setting import Case

@@ -14,21 +14,29 @@ from typing import Any
 import attrs
 import msgspec
 
-from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Adjacency
-from dpcore.claims.accounting.budget import PrivacyBudget
-from dpcore.claims.plan.plan import Plan
-from dpcore.claims.plan.request import Release, Request
-from dpcore.domain.domain import Domain
-from dpcore.errors import DpcoreError, NoClaimError
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Adjacency,
+    Domain,
+    DpcoreError,
+    Plan,
+    PrivacyBudget,
+    PublicCoins,
+    Registry,
+    Release,
+    Request,
+    Spec,
+    load_spec,
+    price,
+)
+from dpcore.errors import NoClaimError
 from dpcore.learner import AnyLearner
 from dpcore.mechanism import AnyMechanism
-from dpcore.randomness import PublicCoins
 from dpcore.registry.index import Index
 from dpcore.registry.kinds import LEARNER, MECHANISM, Kind
 from dpcore.registry.plugin_files import shipped
-from dpcore.registry.registry import Registry
-from dpcore.runs.price import price
-from dpcore.specs.spec import Spec, load_spec
 from dpcore_attacks.subjects import build, instances, plain_domain, supplied
 
 RELATIONS = (REPLACE_ONE, ADD_REMOVE)

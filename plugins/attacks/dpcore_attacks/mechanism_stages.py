@@ -7,9 +7,8 @@ from typing import Any, TypeVar
 
 import attrs
 
-from dpcore.accountant import Accountant
-from dpcore.event import Event
-from dpcore.functions.interactive import Interactive
+from dpcore import Accountant, Event
+from dpcore.functions import Interactive
 from dpcore.mechanism import AnyMechanism
 from dpcore.registry.events import Catalogue
 from dpcore.registry.loading import Loaded

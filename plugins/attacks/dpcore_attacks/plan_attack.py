@@ -5,10 +5,9 @@ from pathlib import Path
 
 import attrs
 
-from dpcore.claims.plan.plan import Plan
+from dpcore import Plan, Spec
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.published.lock import Lock, locked
-from dpcore.specs.spec import Spec
 from dpcore_attacks.attacks.counterexample import Counterexample, load
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.release_attack import ReleaseFinding, attack_release

@@ -6,15 +6,12 @@ from typing import Any
 
 import attrs
 
-from dpcore.bound import SensitivityBound
-from dpcore.errors import DpcoreError, NoClaimError
-from dpcore.functions.interactive import Interactive
+from dpcore import DpcoreError, Query, Registry, SensitivityBound, load_spec
+from dpcore.errors import NoClaimError
+from dpcore.functions import Interactive
 from dpcore.mechanism import AnyMechanism
-from dpcore.query import Query
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.loading import Loaded
-from dpcore.registry.registry import Registry
-from dpcore.specs.spec import load_spec
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laws.accountants import (

@@ -23,28 +23,36 @@ from typing import Any, TypeVar, cast
 import attrs
 import numpy as np
 
-from dpcore.adjacency import REPLACE_ONE, Adjacency
-from dpcore.bound import Refused, SensitivityBound
-from dpcore.claims.plan.plan import Plan
+from dpcore import (
+    REPLACE_ONE,
+    Adjacency,
+    Domain,
+    DpcoreError,
+    Event,
+    Learner,
+    Plan,
+    Public,
+    PublicCoins,
+    Query,
+    Range,
+    Refused,
+    Registry,
+    SecretCoins,
+    SensitivityBound,
+    Spec,
+    load_spec,
+)
 from dpcore.claims.plan.schedule import Scheduled
-from dpcore.domain.columns import Range
-from dpcore.domain.domain import Domain
-from dpcore.errors import DpcoreError, ParameterError
-from dpcore.event import Event
-from dpcore.functions.kernels.base import Expansion, Kernel
+from dpcore.errors import ParameterError
+from dpcore.functions import Expansion, FunctionLearner, Kernel
 from dpcore.functions.kernels.gaussian import GaussianKernel
-from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import AnyLearner, Learner, Public
+from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.sum import SumBound
 from dpcore.mechanism import AnyMechanism, free_field
-from dpcore.models.features.base import FeatureMap
+from dpcore.models import FeatureMap
 from dpcore.models.features.identity import Identity
-from dpcore.query import Query
-from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.loading import Loaded
-from dpcore.registry.registry import Registry
 from dpcore.sensitivity import AnySensitivity
-from dpcore.specs.spec import Spec, load_spec
 from dpcore.summing import sums_exactly
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case

@@ -4,10 +4,11 @@ import importlib
 
 import numpy as np
 
-from dpcore import Reads, SecretCoins
+from dpcore import SecretCoins
 from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.guarantee import Statistic
 from dpcore.private.engines.local import LocalEngine
+from dpcore.query import Reads
 from dpcore.registry.registry import Registry
 from dpcore.sources.opening import open_source
 from dpcore.specs.spec import load_spec

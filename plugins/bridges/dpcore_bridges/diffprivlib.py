@@ -12,15 +12,12 @@ from typing import Any
 from diffprivlib import BudgetAccountant
 from diffprivlib.utils import Budget, BudgetError
 
-from dpcore.adjacency import Adjacency
+from dpcore import Adjacency, Event, Ledger, Plan
 from dpcore.claims.accounting.exact import rounded_up
 from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
-from dpcore.claims.plan.plan import Plan
 from dpcore.domain.domain import Table
 from dpcore.errors import need
-from dpcore.event import Event
-from dpcore.ledger.book import Ledger
-from dpcore.ledger.charge import Charge
+from dpcore.ledger import Charge
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.total import Spent
 from dpcore.private.admission import admit

@@ -1,8 +1,7 @@
 """The events of a whole plan, for hosts that do their own accounting."""
 
-from dpcore.claims.plan.plan import Plan
+from dpcore import Event, Plan
 from dpcore.errors import NoClaimError, need
-from dpcore.event import Event
 from dpcore.guarantee import Status
 
 

@@ -17,17 +17,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from dpcore import ADD_REMOVE, REPLACE_ONE, Adjacency, Event, Ledger
 from dpcore.checks import need_positive
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.poisson import PoissonSampledEvent
 from dpcore.claims.events.poisson_replaced import PoissonReplacedEvent
 from dpcore.errors import ContractError, NoClaimError, need
-from dpcore.event import Event
 from dpcore.guarantee import rounded_up
-from dpcore.ledger.book import Ledger
-from dpcore.ledger.charge import Charge
+from dpcore.ledger import Charge
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.single_use import SingleUse
 

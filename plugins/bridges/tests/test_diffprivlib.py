@@ -12,18 +12,14 @@ from diffprivlib import tools
 from diffprivlib.models import LinearRegression
 from diffprivlib.utils import Budget, BudgetError
 
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_ONE,
-    Charge,
-    Conditional,
-    Ledger,
-    Status,
-)
+from dpcore import ADD_REMOVE, REPLACE_ONE, Ledger
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
 from dpcore.errors import NoClaimError, ParameterError, SourceError
+from dpcore.guarantee import Status
+from dpcore.ledger import Charge
+from dpcore.sensitivity import Conditional
 from dpcore_bridges.diffprivlib import LedgerAccountant, claim, run_from
 
 from builders import price_learner

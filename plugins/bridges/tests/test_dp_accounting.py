@@ -19,17 +19,7 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, strategies as st
 
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
-    REPLACE_ONE,
-    Adjacency,
-    Conditional,
-    Direction,
-    Event,
-    OverCoins,
-    replace_features,
-)
+from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Adjacency, Event, replace_features
 from dpcore.accountant import UnsupportedEventError
 from dpcore.claims.accounting.methods.pld import PldAccountant
 from dpcore.claims.accounting.methods.renyi import RenyiAccountant, default_orders
@@ -50,7 +40,8 @@ from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
-from dpcore.event import Claims
+from dpcore.event import Claims, Direction
+from dpcore.sensitivity import Conditional, OverCoins
 from dpcore_bridges.dp_accounting import (
     DpcoreAccountant,
     adjacency_of,

@@ -13,17 +13,8 @@ from pathlib import Path
 import pytest
 
 import dpcore
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_ONE,
-    Categories,
-    Domain,
-    Ledger,
-    People,
-    Range,
-    Session,
-    Texts,
-)
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Ledger, Range, Session
+from dpcore.domain import People, Texts
 from dpcore.registry.kinds import LEARNER, MECHANISM
 from dpcore.registry.registry import Registry
 from dpcore.transcript.replay_process import HERE

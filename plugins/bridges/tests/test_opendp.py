@@ -20,15 +20,12 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
     REPLACE_ONE,
-    Conditional,
     Learner,
     Ledger,
-    OverCoins,
     PrivacyBudget,
     Query,
     Sensitivity,
     SensitivityBound,
-    Status,
     read_csv,
 )
 from dpcore.claims.accounting.methods.zcdp import ZcdpAccountant
@@ -43,8 +40,9 @@ from dpcore.errors import (
     ParameterError,
     ReleaseError,
 )
-from dpcore.guarantee import Noise
+from dpcore.guarantee import Noise, Status
 from dpcore.randomness import SecretCoins
+from dpcore.sensitivity import Conditional, OverCoins
 from dpcore_attacks.laws.accountants.events import event_verdicts
 from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.mechanisms.mechanisms import (

@@ -7,8 +7,9 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Categories, Range, Registry, Status
+from dpcore import Categories, Range, Registry
 from dpcore.errors import ContractError, ParameterError, RegistryError, SourceError, SpecError
+from dpcore.guarantee import Status
 from dpcore.learner import Model, promises
 from dpcore.models.probabilities import of_scores
 from dpcore.registry.kinds import LEARNER

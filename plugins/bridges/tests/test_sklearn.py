@@ -13,16 +13,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_ONE,
-    Categories,
-    DpcoreError,
-    Ledger,
-    Range,
-    Registry,
-    Status,
-)
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, DpcoreError, Ledger, Range, Registry
 from dpcore.claims.plan.plan import Plan
 from dpcore.encoding.columns import encode_column
 from dpcore.errors import (
@@ -34,6 +25,7 @@ from dpcore.errors import (
     SourceError,
 )
 from dpcore.functions.kernels.linear import LinearKernel
+from dpcore.guarantee import Status
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.registry.kinds import FEATURES, LEARNER
 

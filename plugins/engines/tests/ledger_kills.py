@@ -10,9 +10,10 @@ import sys
 import time
 from pathlib import Path
 
-from dpcore import REPLACE_ONE, Charge, Ledger
+from dpcore import REPLACE_ONE, Ledger
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.errors import LedgerError
+from dpcore.ledger import Charge
 from dpcore.ledger.filters import BudgetExceededError
 
 PLACE = "study@postgresql"

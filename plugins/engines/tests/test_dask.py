@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Domain, Exact
+import dpcore.source
+from dpcore import ADD_REMOVE, REPLACE_ONE, Domain
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.domain.bins import Binned
@@ -20,6 +21,7 @@ from dpcore.domain.columns import Dates
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, RequestError, SourceError
+from dpcore.exact import Exact
 from dpcore.models.features.identity import Identity
 from dpcore.private.engines.base import BlockError, Task
 from dpcore.private.engines.local import LocalEngine
@@ -35,6 +37,7 @@ from dpcore_engines.bundle import Bundle, Room, contents_of
 from dpcore_engines.dask import Dask
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_models.features.cos_sin import CosSin
+from dpcore_models.learners.best_of import BestOf
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm
 from dpcore_random_features.ridge import Ridge
@@ -73,7 +76,7 @@ class Rows(Part):
 
 
 @attrs.frozen(eq=False)
-class Cut(dpcore.Source):
+class Cut(dpcore.source.Source):
     """A table in parts of so many records."""
 
     columns: dict
@@ -243,7 +246,7 @@ def test_what_is_read_once_or_lies_here_stays_here(client):
         readable_again = False
 
     @attrs.frozen(eq=False)
-    class Of(dpcore.Source):
+    class Of(dpcore.source.Source):
         part: Part
 
         def parts(self):

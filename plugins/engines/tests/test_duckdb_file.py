@@ -9,9 +9,9 @@ import pytest
 from hostile_rows import hostile_domain, hostile_table, learners, part_of
 from pyarrow import parquet
 
-from dpcore import Exact
 from dpcore.encoding.blocks import Encoding
 from dpcore.errors import RequestError, SourceError
+from dpcore.exact import Exact
 from dpcore.private.engines.base import Workload
 from dpcore.private.engines.local import LocalEngine
 from dpcore.private.engines.records import EngineRecords

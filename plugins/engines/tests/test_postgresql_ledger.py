@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner
 from postgresql_server import tcp_server
 
-from dpcore import REPLACE_ONE, Charge, Ledger
+from dpcore import REPLACE_ONE, Ledger
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.console.app import app
 from dpcore.errors import LedgerError, ParameterError, SpecError
+from dpcore.ledger import Charge
 from dpcore.ledger.book import CREATED, REFUSED, RESERVED, SPENT
 from dpcore.ledger.file_journal import Counter
 from dpcore.ledger.filters import BudgetExceededError

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Exact
+import dpcore.source
+from dpcore import ADD_REMOVE, REPLACE_ONE
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, EngineError, ReleaseError, RequestError, SourceError
+from dpcore.exact import Exact
 from dpcore.models.features.identity import Identity
 from dpcore.private.engines.base import BlockError, Task
 from dpcore.private.engines.local import LocalEngine
@@ -66,7 +68,7 @@ class Rows(Part):
 
 
 @attrs.frozen(eq=False)
-class Cut(dpcore.Source):
+class Cut(dpcore.source.Source):
     """A table in parts of so many records."""
 
     columns: dict
@@ -228,7 +230,7 @@ def test_what_is_read_once_or_lies_here_stays_here(session):
         readable_again = False
 
     @attrs.frozen(eq=False)
-    class Of(dpcore.Source):
+    class Of(dpcore.source.Source):
         part: Part
 
         def parts(self):

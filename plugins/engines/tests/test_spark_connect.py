@@ -31,7 +31,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from doubles import domain, table
-from dpcore import Exact
+from dpcore.exact import Exact
 from dpcore.private.engines.base import BlockError, Task
 from dpcore.private.engines.local import LocalEngine
 from dpcore.errors import RequestError

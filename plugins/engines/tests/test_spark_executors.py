@@ -16,8 +16,8 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Exact
 from dpcore.encoding.tables import project_table
+from dpcore.exact import Exact
 from dpcore.private.engines.base import Task
 from dpcore.private.engines.local import LocalEngine
 from dpcore.source import Part

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Exact
+import dpcore.source
+from dpcore import ADD_REMOVE, REPLACE_ONE
 from dpcore.encoding.tables import project_table
 from dpcore.errors import EngineError, ReleaseError, RequestError, SourceError
+from dpcore.exact import Exact
 from dpcore.models.features.identity import Identity
 from dpcore.private.engines.base import BlockError, Task
 from dpcore.private.engines.local import LocalEngine
@@ -107,7 +109,7 @@ class Rows(Part):
 
 
 @attrs.frozen(eq=False)
-class Cut(dpcore.Source):
+class Cut(dpcore.source.Source):
     """A table in parts of so many records."""
 
     columns: dict

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hostile_rows import hostile_domain, hostile_table, learners, part_of
 
-from dpcore import Categories, Domain, Exact
+from dpcore import Categories, Domain
 from dpcore.domain.people import People
 from dpcore.encoding.blocks import Encoding
 from dpcore.errors import EngineError, RequestError, SourceError
+from dpcore.exact import Exact
 from dpcore.private.engines.base import Workload
 from dpcore.private.engines.choice import Local
 from dpcore.private.engines.records import EngineRecords

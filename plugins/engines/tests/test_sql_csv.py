@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from hostile_rows import WARDS, hostile_domain, learners, part_of
 
-from dpcore import Categories, Domain, Exact, Range
+from dpcore import Categories, Domain, Range
 from dpcore.encoding.blocks import Encoding
 from dpcore.errors import RequestError, SourceError
+from dpcore.exact import Exact
 from dpcore.private.engines.base import Workload
 from dpcore.private.engines.records import EngineRecords
 from dpcore.sources.opening import open_source

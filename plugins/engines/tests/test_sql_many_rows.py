@@ -5,8 +5,8 @@ import os
 import pytest
 from hostile_rows import hostile_domain, hostile_table, learners, part_of
 
-from dpcore import Exact
 from dpcore.encoding.blocks import Encoding
+from dpcore.exact import Exact
 from dpcore.private.engines.base import Workload
 from dpcore.private.engines.records import EngineRecords
 from dpcore.sources.opening import open_source

@@ -28,18 +28,18 @@ from dpcore import (
     Answer,
     Distance,
     Domain,
-    Exact,
     Public,
     Query,
     Range,
     Records,
-    ScoringProbabilityModel,
     Sum,
     SummingLearner,
     SumQuery,
 )
 from dpcore.checks import positive, positive_integer
 from dpcore.errors import UnfitTargetError, need
+from dpcore.exact import Exact
+from dpcore.models import ScoringProbabilityModel
 from dpcore.rounding import up
 from dpcore_explainable_boosting.bins import Cells, bins_of_categories, bins_of_number
 from dpcore_explainable_boosting.model import BoostedModel

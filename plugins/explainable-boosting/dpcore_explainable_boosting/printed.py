@@ -20,13 +20,13 @@ from dpcore import (
     Query,
     Range,
     Refused,
-    Refuted,
     Sensitivity,
     SensitivityBound,
     SumQuery,
 )
 from dpcore.checks import positive, positive_integer
 from dpcore.errors import UnfitTargetError, need
+from dpcore.sensitivity import Refuted
 from dpcore_explainable_boosting.boosting import CyclicBoosting
 
 WRONG = (

@@ -12,6 +12,7 @@ import pytest
 import scipy.stats
 
 import dpcore
+import dpcore.guarantee
 from dpcore.claims.events.gaussian import gaussian_epsilon
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
@@ -221,7 +222,7 @@ def test_noise_as_planned_at_epsilon_four_leaves_most_of_a_step_function():
     data = project_table(facts.domain, {"a": a + 0.5, "b": b, "t": labels})
     learner = Cyclic(rounds=40, rate=0.05, bins=8)
     plan = price_learner(learner, domain=facts.domain, epsilon=4)
-    assert plan.guarantee.status is dpcore.Status.PROVED
+    assert plan.guarantee.status is dpcore.guarantee.Status.PROVED
     (release,) = plan.schedule.releases
     noise = {name: ask.spread.std for name, ask in release.asks.items()}
     # All asks are one Gaussian of the budget's mu: 1 and 80 of them.
@@ -325,7 +326,7 @@ def test_draws_of_the_printed_plan_refute_its_epsilon():
         mechanism=Gaussian(noise="float"),
         reproduce=True,
     )
-    assert plan.guarantee.status is dpcore.Status.NONE
+    assert plan.guarantee.status is dpcore.guarantee.Status.NONE
     (release,) = plan.schedule.releases
     facts = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
     _, update = learner.queries(facts)
@@ -360,7 +361,7 @@ def test_statements_compute_what_is_charged_and_what_it_costs():
 @pytest.mark.parametrize("name", ["explainable_boosting.classes", "explainable_boosting.numbers"])
 def test_every_sound_example_is_priced_as_proved(name):
     guarantee = load_spec(EXAMPLES[name], Registry.default()).price().guarantee
-    assert guarantee.status is dpcore.Status.PROVED
+    assert guarantee.status is dpcore.guarantee.Status.PROVED
 
 
 @pytest.mark.parametrize(

@@ -25,21 +25,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import (
-    Answer,
-    Distance,
-    Domain,
-    FeatureMap,
-    LinearModel,
-    Public,
-    Query,
-    Records,
-    ScoringModel,
-    Sum,
-    SummingLearner,
-    SumQuery,
-)
+from dpcore import Answer, Distance, Domain, Public, Query, Records, Sum, SummingLearner, SumQuery
 from dpcore.errors import UnfitTargetError, need
+from dpcore.models import FeatureMap, LinearModel, ScoringModel
 from dpcore.models.features.base import row_by_row
 from dpcore.models.features.identity import Identity
 from dpcore.rounding import up

@@ -19,7 +19,6 @@ from dpcore import (
     Adjacency,
     Distance,
     Domain,
-    Figures,
     Learner,
     OneShot,
     Public,
@@ -27,13 +26,14 @@ from dpcore import (
     Query,
     Records,
     Refused,
-    Refuted,
     Sensitivity,
     SensitivityBound,
 )
 from dpcore.checks import positive, positive_integer
+from dpcore.models import Figures
 from dpcore.models.figures import Statistics
 from dpcore.randomness import LearnerCoins
+from dpcore.sensitivity import Refuted
 
 WRONG = (
     "the code draws noise whose variance is the standard deviation that its formula charges, for a "

@@ -7,9 +7,10 @@ import pytest
 import scipy.integrate
 import scipy.stats
 
-from dpcore import REPLACE_ONE, Status
+from dpcore import REPLACE_ONE
 from dpcore.claims.events.gaussian import gaussian_epsilon
 from dpcore.errors import NoClaimError
+from dpcore.guarantee import Status
 from dpcore.learner import Public
 from dpcore.randomness import PublicCoins
 from dpcore.records import Records

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dpcore
+import dpcore.guarantee
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
@@ -149,7 +150,7 @@ def test_noise_for_epsilon_one_leaves_most_of_a_small_slope(relation):
     facts = public(exact=2000) if relation.replaces else public(limit=2500)
     learner = Newton(features=LINEAR)
     plan = price_learner(learner, domain=facts.domain, adjacency=relation)
-    assert plan.guarantee.status is dpcore.Status.PROVED
+    assert plan.guarantee.status is dpcore.guarantee.Status.PROVED
     rows = LINEAR.drawn(facts.domain, facts.coins)(features)
     (release,) = plan.schedule.releases
     errors = []

@@ -15,16 +15,16 @@ import attrs
 from dpcore import (
     REPLACE_ONE,
     Adjacency,
-    AnyLearner,
     Distance,
     Public,
     Query,
     Refused,
-    Refuted,
     Sensitivity,
     SensitivityBound,
 )
+from dpcore.learner import AnyLearner
 from dpcore.rounding import up
+from dpcore.sensitivity import Refuted
 from dpcore_kernel_ridge.ridge import KernelRidge, Problem
 from dpcore_models.theorems.ridge import ridge_replace_one
 

@@ -8,15 +8,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpcore import Needs, Query, Sensitivity
 from dpcore.claims.events.gaussian import GaussianEvent
-from dpcore.functions.interactive import MOST_POINTS, Oracle, function_query
-from dpcore.functions.kernels.base import Expansion
-from dpcore.functions.learner import FunctionQuery
-from dpcore.mechanism import Needs
-from dpcore.query import Query
+from dpcore.functions import Expansion, FunctionQuery, Oracle
+from dpcore.functions.interactive import MOST_POINTS, function_query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
-from dpcore.sensitivity import Sensitivity
 from dpcore_kernel_ridge.one_noise import OneNoise
 
 NUGGET = 2.0**-14

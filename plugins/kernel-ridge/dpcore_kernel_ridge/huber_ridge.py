@@ -19,22 +19,12 @@ from typing import ClassVar
 
 import attrs
 
-from dpcore import (
-    Adjacency,
-    AnyLearner,
-    Distance,
-    Domain,
-    Expansion,
-    FunctionQuery,
-    LearnerCoins,
-    Public,
-    Query,
-    Records,
-    Refused,
-    Sensitivity,
-)
+from dpcore import Adjacency, Distance, Domain, Public, Query, Records, Refused, Sensitivity
 from dpcore.checks import positive
+from dpcore.functions import Expansion, FunctionQuery
+from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.randomness import LearnerCoins
 from dpcore_kernel_ridge.huber_solver import (
     HuberProblem,
     huber_error,

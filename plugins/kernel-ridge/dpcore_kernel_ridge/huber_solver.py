@@ -39,8 +39,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Kernel
 from dpcore.errors import CertificateError
+from dpcore.functions import Kernel
 from dpcore.rounding import UNIT, gamma, up
 from dpcore_models.solvers.sums import plain
 

@@ -10,21 +10,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import (
-    Event,
-    Expansion,
-    FunctionQuery,
-    Oracle,
-    Query,
-    Refuted,
-    Sensitivity,
-    Stream,
-)
+from dpcore import Event, Query, Sensitivity
 from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.claims.mechanisms.noise.continuous import laplace
 from dpcore.errors import NoClaimError
+from dpcore.functions import Expansion, FunctionQuery, Oracle
 from dpcore.functions.interactive import MOST_POINTS, function_query
+from dpcore.randomness import Stream
 from dpcore.rounding import up
+from dpcore.sensitivity import Refuted
 from dpcore_kernel_ridge.one_noise import OneNoise
 
 

@@ -7,18 +7,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore import Distance, Event, Mechanism, Needs, Query, Sensitivity
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
-from dpcore.event import Event
-from dpcore.functions.interactive import Interactive, Oracle, function_query
-from dpcore.functions.kernels.base import Expansion
-from dpcore.functions.learner import FunctionQuery
-from dpcore.mechanism import Arithmetic, Mechanism, Needs, Prepared, free
-from dpcore.query import Query
+from dpcore.functions import Expansion, FunctionQuery, Interactive, Oracle
+from dpcore.functions.interactive import function_query
+from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.randomness import Stream
 from dpcore.rounding import up
-from dpcore.sensitivity import Distance, Sensitivity
 
 
 class _PerQueryOracle(Oracle):

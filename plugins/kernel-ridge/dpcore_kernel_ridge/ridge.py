@@ -8,20 +8,12 @@ from typing import Any, ClassVar, cast
 
 import attrs
 
-from dpcore import (
-    Domain,
-    Expansion,
-    FunctionLearner,
-    FunctionQuery,
-    Kernel,
-    LearnerCoins,
-    Public,
-    Records,
-)
+from dpcore import Distance, Domain, Public, Records
 from dpcore.checks import positive
 from dpcore.errors import ParameterError
+from dpcore.functions import Expansion, FunctionLearner, FunctionQuery, Kernel
 from dpcore.functions.kernels.gaussian import GaussianKernel
-from dpcore.sensitivity import Distance
+from dpcore.randomness import LearnerCoins
 from dpcore_kernel_ridge.solver import evaluation_error, function_error, solve_kernel_ridge
 
 

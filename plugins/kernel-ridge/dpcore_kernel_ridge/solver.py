@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore import Kernel
+from dpcore.functions import Kernel
 from dpcore.functions.kernels.base import triangle
 from dpcore.rounding import gamma, up
 

@@ -12,21 +12,14 @@ from scipy import linalg, stats
 
 from dpcore import (
     REPLACE_ONE,
-    Conditional,
     Distance,
-    Expansion,
-    FunctionLearner,
-    FunctionQuery,
-    Interactive,
     Learner,
     Mechanism,
     Needs,
     PrivacyBudget,
-    Refuted,
     Release,
     SecretCoins,
     Sensitivity,
-    Status,
 )
 from dpcore.claims.events.gaussian import gaussian_mu
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -39,9 +32,11 @@ from dpcore.errors import (
     SourceError,
     SpecError,
 )
+from dpcore.functions import Expansion, FunctionLearner, FunctionQuery, Interactive
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
-from dpcore.guarantee import ReleaseKind
+from dpcore.guarantee import ReleaseKind, Status
+from dpcore.sensitivity import Conditional, Refuted
 from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore_kernel_ridge import gaussian_process
 from dpcore_kernel_ridge.gaussian_process import NUGGET, GaussianProcess

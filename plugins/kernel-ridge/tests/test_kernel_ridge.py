@@ -12,12 +12,12 @@ from dpcore import (
     PublicCoins,
     Records,
     Refused,
-    Refuted,
     SecretCoins,
 )
 from dpcore.errors import NoClaimError
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
+from dpcore.sensitivity import Refuted
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2, Proposition1, lemma_2
 from dpcore_kernel_ridge.one_scalar import OneScalar
 from dpcore_kernel_ridge.ridge import KernelRidge

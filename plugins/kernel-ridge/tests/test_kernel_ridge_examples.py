@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpcore import Registry, Status, load_run
+from dpcore import Registry, load_run
 from dpcore.console.app import app
 from dpcore.errors import NoClaimError
-from dpcore.guarantee import ReleaseKind
+from dpcore.guarantee import ReleaseKind, Status
 from dpcore.specs.spec import load_spec
 
 from doubles import arrays

@@ -7,8 +7,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, FeatureMap, Features, PublicCoins
+from dpcore import Domain, PublicCoins
 from dpcore.checks import fraction
+from dpcore.models import FeatureMap, Features
 from dpcore.rounding import up
 
 _ROUNDING = up(1.0, roundings=500)

@@ -17,16 +17,11 @@ from dpcore import (
     Answer,
     Distance,
     Domain,
-    Exact,
-    FeatureMap,
-    Features,
     Learner,
-    LinearModel,
     Public,
     Query,
     Records,
     Refused,
-    ScoringModel,
     Sensitivity,
     SensitivityBound,
     Sum,
@@ -35,8 +30,10 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.errors import need
+from dpcore.exact import Exact
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.bounds.sum import moved_by_sum
+from dpcore.models import FeatureMap, Features, LinearModel, ScoringModel
 from dpcore.models.features.base import row_by_row
 from dpcore_linear.clipped_sum import shortened
 from dpcore_linear.integers import BLOCK, integer_rows, scores, unit_of

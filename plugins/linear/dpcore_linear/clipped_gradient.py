@@ -17,17 +17,11 @@ from dpcore import (
     Answer,
     Distance,
     Domain,
-    Exact,
-    FeatureMap,
-    Features,
     Learner,
-    LinearModel,
-    Poisson,
     Public,
     Query,
     Records,
     Refused,
-    ScoringModel,
     Sensitivity,
     SensitivityBound,
     Sum,
@@ -36,8 +30,11 @@ from dpcore import (
 )
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.errors import UnfitTargetError, UnknownCountError, need, need_value
+from dpcore.exact import Exact
 from dpcore.learners.bounds.sum import moved_by_sum
+from dpcore.models import FeatureMap, Features, LinearModel, ScoringModel
 from dpcore.models.features.base import row_by_row
+from dpcore.sampling import Poisson
 from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.integers import (
     BLOCK,

@@ -11,9 +11,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Categories, Domain, FeatureMap, Features, PublicCoins, Range
+from dpcore import Categories, Domain, PublicCoins, Range
 from dpcore.domain.domain import encoded_names
 from dpcore.errors import NoClaimError, need
+from dpcore.models import FeatureMap, Features
 from dpcore.models.figures import NOISE
 from dpcore.rounding import up
 

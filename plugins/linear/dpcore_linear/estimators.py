@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dpcore import FeatureMap
 from dpcore.learners.estimator import Estimator
+from dpcore.models import FeatureMap
 from dpcore.models.features.identity import Identity
 from dpcore_linear.affine import Affine
 from dpcore_linear.sufficient_statistics import SufficientStatistics

@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Exact
+from dpcore.exact import Exact
 from dpcore.rounding import down, up
 from dpcore_linear.gram_sensitivity import (
     statistics_add_remove,

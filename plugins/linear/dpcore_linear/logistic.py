@@ -24,22 +24,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import (
-    Answer,
-    Distance,
-    Public,
-    Query,
-    Records,
-    ScoringProbabilityModel,
-    Sum,
-    SummingLearner,
-    SumQuery,
-)
+from dpcore import Answer, Distance, Public, Query, Records, Sum, SummingLearner, SumQuery
 from dpcore.checks import confidence, one_of
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError, UnfitTargetError, need
 from dpcore.learners.conversation import Conversation, Transcript
+from dpcore.models import ScoringProbabilityModel
 from dpcore.models.figures import NOISE
 from dpcore.rounding import down, up
 from dpcore_linear.design import (

@@ -32,13 +32,11 @@ from dpcore import (
     Answer,
     Distance,
     Domain,
-    Exact,
     Learner,
     Public,
     Query,
     Records,
     Refused,
-    ScoringModel,
     Sensitivity,
     SensitivityBound,
     Sum,
@@ -47,8 +45,10 @@ from dpcore import (
 )
 from dpcore.checks import confidence, one_of
 from dpcore.errors import NoClaimError, UnfitTargetError, need
+from dpcore.exact import Exact
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.conversation import Conversation, Transcript
+from dpcore.models import ScoringModel
 from dpcore.models.figures import NOISE
 from dpcore.rounding import up
 from dpcore_linear.design import (

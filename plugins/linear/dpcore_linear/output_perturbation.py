@@ -15,20 +15,10 @@ from typing import ClassVar
 
 import attrs
 
-from dpcore import (
-    REPLACE_ONE,
-    Adjacency,
-    Domain,
-    Learner,
-    Public,
-    Query,
-    Refused,
-    Refuted,
-    Sensitivity,
-    WorstCase,
-)
+from dpcore import REPLACE_ONE, Adjacency, Domain, Learner, Public, Query, Refused, Sensitivity
 from dpcore.errors import UnknownCountError, need
 from dpcore.rounding import up
+from dpcore.sensitivity import Refuted, WorstCase
 from dpcore_models.bounds.certified import CertifiedBound
 from dpcore_models.learners.certified import HuberRegression
 from dpcore_models.theorems.taper import Taper

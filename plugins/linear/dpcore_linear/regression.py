@@ -19,14 +19,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Described, Description, Domain, Figures, Learner, Public
+from dpcore import Domain, Learner, Public
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ContractError, need
 from dpcore.interval import NoiseLaw, NormalSpread
+from dpcore.models import Described, Description, Figures, LinearModel
 from dpcore.models.error_bars import ErrorBars, NoBars
 from dpcore.models.figures import NOISE, POPULATION, PopulationBars
-from dpcore.models.linear import LinearModel
 from dpcore.shown import align, in_digits, interval_cells
 from dpcore.views.markup import Listing, Sheet
 from dpcore_linear.design import Design, bases, file_units

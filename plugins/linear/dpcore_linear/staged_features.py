@@ -22,7 +22,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, Features, Range
+from dpcore import Domain, Range
+from dpcore.models import Features
 
 INTERCEPT = 0.5
 _PAIRS = 0.7

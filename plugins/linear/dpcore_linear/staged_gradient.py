@@ -25,13 +25,11 @@ from dpcore import (
     Answer,
     Distance,
     Domain,
-    Exact,
     Learner,
     Public,
     Query,
     Records,
     Refused,
-    ScoringModel,
     Sensitivity,
     SensitivityBound,
     Sum,
@@ -41,7 +39,9 @@ from dpcore import (
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError, need_value
+from dpcore.exact import Exact
 from dpcore.learners.bounds.sum import moved_by_sum
+from dpcore.models import ScoringModel
 from dpcore.models.linear import in_blocks
 from dpcore.models.shown_model import ShownModel
 from dpcore_linear import portable

@@ -20,16 +20,12 @@ from dpcore import (
     Answer,
     Distance,
     Domain,
-    Exact,
-    FeatureMap,
     Learner,
-    LinearModel,
     OneShot,
     Public,
     Query,
     Records,
     Refused,
-    ScoringModel,
     Sensitivity,
     SensitivityBound,
     Sum,
@@ -38,9 +34,11 @@ from dpcore import (
 )
 from dpcore.checks import one_of, positive
 from dpcore.errors import NoClaimError, need
+from dpcore.exact import Exact
 from dpcore.interval import NoiseLaw
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.by_person import of_whole_persons
+from dpcore.models import FeatureMap, LinearModel, ScoringModel
 from dpcore.models.features.base import row_by_row
 from dpcore_linear.exact_sums import BLOCK, GramUnits
 from dpcore_linear.gram_bars import gram_bars

@@ -4,18 +4,10 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
-    REPLACE_ONE,
-    BestOf,
-    Classes,
-    Exact,
-    Public,
-    PublicCoins,
-    SecretCoins,
-)
+from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Public, PublicCoins, SecretCoins
+from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table, project_table
+from dpcore.exact import Exact
 from dpcore.models.features.base import Features, row_by_row
 from dpcore.models.features.identity import Identity
 from dpcore_attacks.attacks.setting import Case
@@ -28,6 +20,7 @@ from dpcore_linear.staged_gradient import StagedGradient, StagedGradientBound
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_models.features.cosines import Cosines
+from dpcore_models.learners.best_of import BestOf
 
 from doubles import domain, table
 

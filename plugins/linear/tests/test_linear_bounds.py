@@ -17,9 +17,7 @@ from dpcore import (
     PublicCoins,
     Records,
     Refused,
-    Refuted,
     SecretCoins,
-    WorstCase,
     replace_features,
 )
 from dpcore.claims.accounting.methods.gdp import GdpAccountant
@@ -29,6 +27,7 @@ from dpcore.claims.pricing.calibration import compose
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.models.features.identity import Identity
+from dpcore.sensitivity import Refuted, WorstCase
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.exact_sums import GramUnits

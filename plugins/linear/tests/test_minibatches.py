@@ -8,19 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
-    REPLACE_ONE,
-    ApproximateDP,
-    Poisson,
-    Public,
-    PublicCoins,
-)
+from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, ApproximateDP, Public, PublicCoins
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
 from dpcore.models.features.identity import Identity
+from dpcore.sampling import Poisson
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.audits.run_audit import audit_run

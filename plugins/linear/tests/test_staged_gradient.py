@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dpcore
+import dpcore.guarantee
 from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
@@ -146,7 +147,7 @@ def test_the_whole_run_composes_to_exactly_one_gaussian_at_the_target():
     shares = {a.query.name: a.query.at_most / a.mechanism.noise_multiplier**2 for a in asks}
     wanted = {"means": 0.05, "squares": 0.05, "screen": 0.30, "fit": 0.60}
     assert shares == pytest.approx({n: w * target**2 for n, w in wanted.items()}, rel=1e-9)
-    assert priced.guarantee.status is dpcore.Status.PROVED
+    assert priced.guarantee.status is dpcore.guarantee.Status.PROVED
     assert Noise.FLOATS not in {ask.noise for ask in priced.guarantee.asks}
 
 

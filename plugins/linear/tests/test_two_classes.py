@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import dpcore
+import dpcore.guarantee
 from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
     REPLACE_ONE,
-    Classes,
     Domain,
     Public,
     PublicCoins,
@@ -17,6 +17,7 @@ from dpcore import (
     Records,
     SecretCoins,
 )
+from dpcore.domain import Classes
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.models.features.identity import Identity
 from dpcore_linear.affine import Affine
@@ -62,7 +63,7 @@ def test_every_learner_separates_what_a_line_separates(learner):
     predicted = outcome.model.predict(table)
     assert set(predicted) <= {"no", "yes"}
     assert np.mean(predicted == table["y"]) > 0.75
-    assert outcome.guarantee.status is dpcore.Status.PROVED
+    assert outcome.guarantee.status is dpcore.guarantee.Status.PROVED
 
 
 def gradient(records, weights, learner=LOGISTIC):

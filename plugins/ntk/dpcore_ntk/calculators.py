@@ -8,9 +8,10 @@ import math
 
 import scipy
 
-from dpcore import REPLACE_ONE, Direction
+from dpcore import REPLACE_ONE
 from dpcore.checks import need_positive
 from dpcore.claims.events.gaussian_sampling import MOST, GaussianSamplingEvent
+from dpcore.event import Direction
 from dpcore_ntk.row_movement import matrix_movement, row_movement
 
 

@@ -20,12 +20,9 @@ from dpcore import (
     Distance,
     Domain,
     Learner,
-    LearnerCoins,
     OneShot,
-    ProbabilityModel,
     Public,
     Query,
-    Reads,
     Records,
     Refused,
     Sensitivity,
@@ -35,7 +32,10 @@ from dpcore.checks import component_name, positive, positive_integer
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
+from dpcore.models import ProbabilityModel
 from dpcore.models.shown_model import ShownModel
+from dpcore.query import Reads
+from dpcore.randomness import LearnerCoins
 from dpcore.rounding import up
 from dpcore_ntk.inputs import Inputs, below_one
 from dpcore_ntk.neurons import Neurons, optional_count

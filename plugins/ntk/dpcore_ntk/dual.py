@@ -7,21 +7,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import (
-    Answer,
-    AnyMechanism,
-    Distance,
-    Domain,
-    LearnerCoins,
-    ProbabilityModel,
-    Public,
-    Query,
-    Records,
-)
+from dpcore import Answer, Distance, Domain, Public, Query, Records
 from dpcore.checks import positive
 from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
 from dpcore.errors import UnfitTargetError
 from dpcore.learners.conversation import Conversation, Transcript
+from dpcore.mechanism import AnyMechanism
+from dpcore.models import ProbabilityModel
+from dpcore.randomness import LearnerCoins
 from dpcore_ntk.dual_model import DualModel, dual_coefficients
 from dpcore_ntk.inputs import Inputs
 from dpcore_ntk.kernel import ntk_matrix

@@ -7,6 +7,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore import Distance, Mechanism, Needs, Query, Sensitivity
 from dpcore.checks import need_field, positive, positive_integer
 from dpcore.claims.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.errors import (
@@ -17,11 +18,9 @@ from dpcore.errors import (
     need,
     need_value,
 )
-from dpcore.mechanism import Arithmetic, Mechanism, Needs, coordinates, finite, free, from_real
-from dpcore.query import Query
+from dpcore.mechanism import Arithmetic, coordinates, finite, free, from_real
 from dpcore.randomness import Stream
 from dpcore.rounding import up
-from dpcore.sensitivity import Distance, Sensitivity
 from dpcore_ntk.wishart import wishart_mean
 
 _MOST = 10**12

@@ -27,20 +27,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore import (
-    Conditional,
-    Distance,
-    Event,
-    Mechanism,
-    Query,
-    Refuted,
-    Sensitivity,
-    Stream,
-)
+from dpcore import Distance, Event, Mechanism, Query, Sensitivity
 from dpcore.checks import positive, positive_integer
 from dpcore.claims.events.renyi_curve import RenyiEvent
 from dpcore.errors import NoClaimError
 from dpcore.mechanism import Arithmetic, Needs, coordinates, finite, free, from_real
+from dpcore.randomness import Stream
+from dpcore.sensitivity import Conditional, Refuted
 from dpcore_ntk.wishart import wishart_mean
 
 PROMISE = "eta_min"

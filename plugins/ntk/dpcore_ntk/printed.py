@@ -18,20 +18,18 @@ import numpy as np
 
 from dpcore import (
     Adjacency,
-    AnyMechanism,
-    Conditional,
     Distance,
     Learner,
     Public,
     Query,
     Records,
     Refused,
-    Refuted,
     Sensitivity,
     SensitivityBound,
-    WorstCase,
 )
 from dpcore.checks import positive
+from dpcore.mechanism import AnyMechanism
+from dpcore.sensitivity import Conditional, Refuted, WorstCase
 from dpcore_ntk.calculators import matrix_movement_printed
 from dpcore_ntk.dual import DualRegression, asked
 from dpcore_ntk.gram_sampling import PROMISE

@@ -19,7 +19,6 @@ import attrs
 
 from dpcore import (
     Adjacency,
-    AnyMechanism,
     Distance,
     Learner,
     Public,
@@ -29,6 +28,7 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import one_of
+from dpcore.mechanism import AnyMechanism
 from dpcore.rounding import up
 from dpcore_ntk.dual import DualRegression, asked
 from dpcore_ntk.gaussian_sampling import GaussianSampling

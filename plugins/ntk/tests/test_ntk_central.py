@@ -5,16 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
-    REPLACE_ONE,
-    Classes,
-    Public,
-    PublicCoins,
-    Refused,
-    SecretCoins,
-)
+from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Public, PublicCoins, Refused, SecretCoins
+from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
 from dpcore.records import Records

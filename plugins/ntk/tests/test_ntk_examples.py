@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpcore import Registry, Status
+from dpcore import Registry
 from dpcore.console.app import app
 from dpcore.errors import NoClaimError
+from dpcore.guarantee import Status
 from dpcore.metrics.means import Accuracy
 from dpcore.private.evaluation import evaluate
 from dpcore.specs.spec import load_spec, spec_of_text

@@ -7,20 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpcore import (
-    REPLACE_ONE,
-    Direction,
-    Public,
-    PublicCoins,
-    Refused,
-    Refuted,
-    Status,
-    replace_features,
-)
+from dpcore import REPLACE_ONE, Public, PublicCoins, Refused, replace_features
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.errors import NoClaimError
-from dpcore.sensitivity import WorstCase
+from dpcore.event import Direction
+from dpcore.guarantee import Status
+from dpcore.sensitivity import Refuted, WorstCase
 from dpcore_ntk.calculators import (
     allowed_movement,
     input_noise_bound,

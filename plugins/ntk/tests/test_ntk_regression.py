@@ -12,7 +12,6 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     Answer,
-    Classes,
     Public,
     PublicCoins,
     Refused,
@@ -21,6 +20,7 @@ from dpcore import (
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
+from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import UnfitTargetError
 from dpcore_attacks.attacks.falsifier import falsify

@@ -18,13 +18,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import REPLACE_LABEL, Distance, Event, Mechanism, Query, Sensitivity, Stream
+from dpcore import REPLACE_LABEL, Distance, Event, Mechanism, Query, Sensitivity
 from dpcore.checks import fraction, positive
 from dpcore.claims.events.composition import ComposedEvent
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.errors import ContractError, ReleaseError, need
 from dpcore.mechanism import Arithmetic, Needs, free
+from dpcore.randomness import Stream
 from dpcore.rounding import up
 from dpcore_objective_perturbation.event import ObjectivePerturbationEvent
 from dpcore_objective_perturbation.objective import ObjectiveQuery

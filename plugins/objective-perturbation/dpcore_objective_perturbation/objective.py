@@ -19,8 +19,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import ProcessQuery
 from dpcore.checks import positive, positive_integer
+from dpcore.functions import ProcessQuery
 from dpcore.rounding import UNIT, gamma, up
 
 Floats = NDArray[np.float64]

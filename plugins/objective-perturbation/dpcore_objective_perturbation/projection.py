@@ -15,9 +15,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, FeatureMap, Features, PublicCoins
+from dpcore import Domain, PublicCoins
 from dpcore.checks import positive_integer
 from dpcore.encoding.lengths import row_lengths
+from dpcore.models import FeatureMap, Features
 from dpcore_models.features.frequencies import shared
 
 

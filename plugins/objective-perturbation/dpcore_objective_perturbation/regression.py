@@ -15,22 +15,20 @@ from dpcore import (
     Adjacency,
     Distance,
     Domain,
-    FeatureMap,
     Learner,
-    LinearModel,
     OneShot,
-    Process,
     Public,
     Query,
     Records,
     Refused,
-    ScoringModel,
     Sensitivity,
     SensitivityBound,
 )
 from dpcore.checks import positive
 from dpcore.errors import UnfitTargetError, UnknownCountError, need
+from dpcore.functions import Process
 from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models import FeatureMap, LinearModel, ScoringModel
 from dpcore.models.features.base import row_by_row
 from dpcore.models.features.identity import Identity
 from dpcore.randomness import LearnerCoins

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import scipy
 
-from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Process, Query, Refused, SecretCoins
+from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Query, Refused, SecretCoins
 from dpcore.claims.events.gaussian import gaussian_delta
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ReleaseError, UnfitTargetError, UnknownCountError
 from dpcore.event import Direction
+from dpcore.functions import Process
 from dpcore.learner import Public
 from dpcore.models.features.identity import Identity
 from dpcore.randomness import PublicCoins

@@ -12,18 +12,9 @@ from typing import ClassVar
 
 import attrs
 
-from dpcore import (
-    Adjacency,
-    Distance,
-    Domain,
-    Learner,
-    Public,
-    Query,
-    Reads,
-    Refused,
-    Sensitivity,
-)
+from dpcore import Adjacency, Distance, Domain, Learner, Public, Query, Refused, Sensitivity
 from dpcore.checks import positive
+from dpcore.query import Reads
 from dpcore_models.bounds.certified import CertifiedBound
 from dpcore_models.learners.certified import CertifiedRegression
 from dpcore_models.theorems.projection import ball_diameter

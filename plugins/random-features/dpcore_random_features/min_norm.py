@@ -15,30 +15,27 @@ from numpy.typing import NDArray
 
 from dpcore import (
     Adjacency,
-    Conditional,
     Distance,
     Domain,
-    Features,
     Learner,
-    LearnerCoins,
-    LinearNoiseModel,
     OneShot,
     Public,
     Query,
     Records,
     Refused,
-    Refuted,
     Sensitivity,
     SensitivityBound,
-    Stream,
 )
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
+from dpcore.models import Features, LinearNoiseModel
 from dpcore.models.linear import in_blocks
 from dpcore.models.shown_model import ShownModel
+from dpcore.randomness import LearnerCoins, Stream
 from dpcore.rounding import up
+from dpcore.sensitivity import Conditional, Refuted
 from dpcore_models.features.frequencies import gaussian_frequencies
 from dpcore_models.features.turns import Turns, cosines, sines
 from dpcore_random_features.solvers.kaczmarz import kaczmarz

@@ -16,7 +16,6 @@ from dpcore import (
     Adjacency,
     Distance,
     Learner,
-    LearnerCoins,
     Public,
     Query,
     Records,
@@ -25,6 +24,7 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import positive
+from dpcore.randomness import LearnerCoins
 from dpcore_models.learners.regression import FeatureRegression
 from dpcore_models.theorems.projection import ball_diameter
 from dpcore_random_features.solvers.ball import into_ball

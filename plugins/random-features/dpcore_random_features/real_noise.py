@@ -6,13 +6,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Distance, Event, Query, Refuted, Sensitivity, Stream
+from dpcore import Distance, Event, Query, Sensitivity
 from dpcore.checks import positive
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.mechanisms.noise.release import Executed, InFloats
 from dpcore.errors import NoClaimError
 from dpcore.mechanism import Arithmetic, Needs, Prepared, free
+from dpcore.randomness import Stream
 from dpcore.rounding import up
+from dpcore.sensitivity import Refuted
 
 
 @attrs.frozen(kw_only=True)

@@ -17,16 +17,16 @@ from dpcore import (
     Adjacency,
     Distance,
     Learner,
-    LearnerCoins,
     Public,
     Query,
-    Reads,
     Records,
     Refused,
     Sensitivity,
     SensitivityBound,
 )
 from dpcore.checks import positive
+from dpcore.query import Reads
+from dpcore.randomness import LearnerCoins
 from dpcore_models.learners.regression import FeatureRegression
 from dpcore_models.theorems.ridge import ridge_replace_one
 from dpcore_random_features.solvers.ridge import (

@@ -9,7 +9,6 @@ from scipy import stats
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
-    Conditional,
     Domain,
     PrivacyBudget,
     Public,
@@ -17,11 +16,9 @@ from dpcore import (
     Range,
     Records,
     Refused,
-    Refuted,
     Registry,
     Release,
     SecretCoins,
-    Status,
     price,
 )
 from dpcore.claims.events.gaussian import gaussian_mu
@@ -29,6 +26,8 @@ from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.l2_gamma import L2Gamma
 from dpcore.console.app import app
 from dpcore.errors import NoClaimError, ParameterError
+from dpcore.guarantee import Status
+from dpcore.sensitivity import Conditional, Refuted
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

@@ -16,16 +16,15 @@ import attrs
 import msgspec
 import numpy as np
 
+from dpcore import Categories, Domain, Range, Run
+from dpcore.domain import Classes, Dates
 from dpcore.domain.bins import Binned
-from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Dates, Range
-from dpcore.domain.domain import Column, Domain
+from dpcore.domain.domain import Column
 from dpcore.errors import NoModelError, need, need_value
 from dpcore.guarantee import rounded_up
+from dpcore.models import LinearModel
 from dpcore.models.features.identity import SAME
-from dpcore.models.linear import LinearModel
 from dpcore.models.shapes import Shaped
-from dpcore.published.folder import Run
 from dpcore.rounding import down
 from dpcore_report import portable, portable_linear
 from dpcore_report.page import read_published

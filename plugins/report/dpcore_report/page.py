@@ -14,23 +14,21 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from dpcore import Plan, Run, replay
 from dpcore.claims.accounting.certainty import Curve
-from dpcore.claims.plan.plan import Plan
-from dpcore.domain.classes import Classes
+from dpcore.domain import Classes
 from dpcore.errors import NoClaimError, ReplayError, need
 from dpcore.guarantee import Noise, Status, rounded_up
-from dpcore.learner import Model
-from dpcore.models.description import Lines, describe
+from dpcore.models import LinearModel, Lines, Model
+from dpcore.models.description import describe
 from dpcore.models.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.models.figures import NOT_STATED, Statistics
-from dpcore.models.linear import LinearModel
 from dpcore.models.predictions import Predictions
-from dpcore.published.folder import PUBLIC, Run
+from dpcore.published.folder import PUBLIC
 from dpcore.published.lock import Lock
 from dpcore.published.paid_metrics import paid, plan_of
 from dpcore.published.phrases import describe_mechanism, describe_sensitivity
 from dpcore.rounding import up
-from dpcore.runs.run_spec import replay
 from dpcore.shown import digits_within, number_cell
 from dpcore.views.notebook import describe_model
 from dpcore_report.operators import Looked, operators

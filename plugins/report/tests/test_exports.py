@@ -15,6 +15,7 @@ import yaml
 from click.testing import CliRunner
 
 import dpcore
+import dpcore.domain
 from dpcore.console.app import app
 from dpcore.encoding.columns import encode_column
 from dpcore.errors import NoModelError, ReplayError
@@ -432,7 +433,7 @@ def test_an_export_reads_frames_whose_moments_have_a_zone():
     column = {"low": 19723.0, "high": 19813.0, "default": None, "missing": False, "dates": True}
     for frame in (pandas.Series(moments), polars.Series(moments)):
         for zone in ({}, {"zone": "Asia/Tokyo"}):
-            rule = dpcore.Dates(19723.0, 19813.0, **zone)
+            rule = dpcore.domain.Dates(19723.0, 19813.0, **zone)
             found = portable.encode_column({**column, **zone}, portable.cells_of(frame))
             np.testing.assert_array_equal(found, encode_column(rule, frame))
 

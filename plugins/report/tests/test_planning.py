@@ -2,8 +2,9 @@
 
 import pytest
 
-from dpcore import ADD_REMOVE, Charge
+from dpcore import ADD_REMOVE
 from dpcore.claims.events.gaussian import GaussianEvent, gaussian_mu
+from dpcore.ledger import Charge
 from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.total import Total
 from dpcore_report.planning import allowances

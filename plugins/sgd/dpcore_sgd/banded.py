@@ -15,25 +15,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import (
-    Answer,
-    Cyclic,
-    Distance,
-    Domain,
-    FeatureMap,
-    LinearModel,
-    Public,
-    PublicRecords,
-    Records,
-    ScoringModel,
-    Sum,
-    SummingLearner,
-    SumQuery,
-)
+from dpcore import Answer, Distance, Domain, Public, Records, Sum, SummingLearner, SumQuery
 from dpcore.checks import positive, positive_integer, probability
 from dpcore.errors import UnknownCountError, need
+from dpcore.models import FeatureMap, LinearModel, ScoringModel
 from dpcore.models.features.base import Features, row_by_row
 from dpcore.models.features.identity import Identity
+from dpcore.records import PublicRecords
+from dpcore.sampling import Cyclic
 from dpcore_models.solvers.banded import Solved, square_root_bands
 
 _RADIUS = 1000.0  # weights stay in this ball, in units of the label's half-range over kappa

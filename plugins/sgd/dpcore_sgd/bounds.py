@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 from dpcore import (
     REPLACE_ONE,
     Adjacency,
-    AnySensitivity,
     Distance,
-    HitLaw,
     Learner,
     Public,
     Query,
     Refused,
     Sensitivity,
     SensitivityBound,
-    SensitivityLaw,
 )
+from dpcore.sensitivity import AnySensitivity, HitLaw, SensitivityLaw
 from dpcore_sgd.descent import StepReach
 from dpcore_sgd.hits import permutation_law, with_replacement_law
 from dpcore_sgd.regression import Regression

@@ -21,19 +21,17 @@ from numpy.typing import NDArray
 from dpcore import (
     REPLACE_ONE,
     Adjacency,
-    AnySensitivity,
     Distance,
-    HitLaw,
     Learner,
     Public,
     Query,
     Refused,
-    Refuted,
     Sensitivity,
     SensitivityBound,
 )
 from dpcore.checks import fraction
 from dpcore.rounding import up
+from dpcore.sensitivity import AnySensitivity, HitLaw, Refuted
 from dpcore_sgd.bounds import reach_of, stated
 from dpcore_sgd.descent import StepReach
 from dpcore_sgd.regression import Regression

@@ -15,24 +15,13 @@ from typing import Any, ClassVar, Literal
 import attrs
 from numpy.typing import NDArray
 
-from dpcore import (
-    Answer,
-    Distance,
-    Domain,
-    FeatureMap,
-    LearnerCoins,
-    LinearModel,
-    OneShot,
-    Order,
-    Public,
-    Query,
-    Range,
-    Records,
-    ScoringModel,
-)
+from dpcore import Answer, Distance, Domain, OneShot, Public, Query, Range, Records
 from dpcore.checks import non_negative, one_of, positive, positive_integer, probability
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.interval import NoiseLaw
+from dpcore.models import FeatureMap, LinearModel, ScoringModel
+from dpcore.randomness import LearnerCoins
+from dpcore.sampling import Order
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_models.learners.even_noise import EvenNoise, even_noise
 from dpcore_sgd.block_descent import Descent, FeatureRows, descend

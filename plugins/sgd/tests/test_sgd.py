@@ -20,20 +20,19 @@ from dpcore import (
     Range,
     Records,
     Refused,
-    Refuted,
     Registry,
     SecretCoins,
-    SensitivityLaw,
-    Status,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.l2_gamma import L2Gamma
 from dpcore.encoding.tables import parse_table
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.event import Direction
+from dpcore.guarantee import Status
 from dpcore.metrics.means import MeanSquaredError
 from dpcore.models.features.identity import Identity
 from dpcore.private.evaluation import evaluate
+from dpcore.sensitivity import Refuted, SensitivityLaw
 from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case

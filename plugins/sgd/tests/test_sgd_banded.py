@@ -11,6 +11,7 @@ import pytest
 from turns import delta, sampled
 
 import dpcore
+import dpcore.sampling
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -166,7 +167,7 @@ class Widens(Banded):
 
     def ask(self, state):
         query = super().ask(state)
-        sampling = dpcore.Cyclic(groups=1)
+        sampling = dpcore.sampling.Cyclic(groups=1)
         return None if query is None else attrs.evolve(query, sampling=sampling)
 
 
@@ -211,7 +212,7 @@ def test_what_is_charged_covers_every_enumerated_law_of_persons_and_of_replaceme
     from dpcore.claims.events.gaussian import GaussianEvent
 
     bands, square, groups = (2, 1), 30 * records**2, 2
-    sampling = dpcore.Cyclic(groups=groups, probability=chance)
+    sampling = dpcore.sampling.Cyclic(groups=groups, probability=chance)
     norm = math.sqrt(sum(k * k for k in bands))
 
     def claim(adjacency, moved, absent):

@@ -24,27 +24,24 @@ from dpcore import (
     Adjacency,
     Distance,
     Domain,
-    FeatureMap,
     Learner,
-    LinearModel,
     OneShot,
-    Process,
-    ProcessQuery,
     Public,
     Query,
     Records,
     Refused,
-    ScoringModel,
     SensitivityBound,
-    StepSensitivity,
 )
 from dpcore.checks import fraction, positive, positive_integer
 from dpcore.errors import UnfitTargetError, UnknownCountError, need
+from dpcore.functions import Process, ProcessQuery
 from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models import FeatureMap, LinearModel, ScoringModel
 from dpcore.models.features.base import row_by_row
 from dpcore.models.features.identity import Identity
 from dpcore.randomness import LearnerCoins
 from dpcore.rounding import up
+from dpcore.sensitivity import StepSensitivity
 from dpcore_linear.affine import Affine
 from dpcore_models.solvers.slopes import logistic, square
 from dpcore_shifted_interpolation.inner_gaussian import InnerGaussian

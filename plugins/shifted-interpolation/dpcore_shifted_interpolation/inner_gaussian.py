@@ -14,11 +14,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Distance, Event, Mechanism, ProcessQuery, Query, StepSensitivity, Stream
+from dpcore import Distance, Event, Mechanism, Query
 from dpcore.checks import positive
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.errors import ContractError
+from dpcore.functions import ProcessQuery
 from dpcore.mechanism import Arithmetic, Needs, free
+from dpcore.randomness import Stream
+from dpcore.sensitivity import StepSensitivity
 from dpcore_shifted_interpolation.taut_string import least_mu
 
 _ROUNDING = 1e-9  # relative: of a string of up to 10^5 steps

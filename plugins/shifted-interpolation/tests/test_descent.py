@@ -6,15 +6,17 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Process, ProcessQuery, SecretCoins, StepSensitivity
+from dpcore import ADD_REMOVE, REPLACE_ONE, SecretCoins
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError, UnfitTargetError, UnknownCountError
+from dpcore.functions import Process, ProcessQuery
 from dpcore.learner import Public
 from dpcore.models.features.identity import Identity
 from dpcore.randomness import PublicCoins
 from dpcore.records import Records
+from dpcore.sensitivity import StepSensitivity
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

@@ -25,13 +25,9 @@ from numpy.typing import NDArray
 
 from dpcore import (
     Adjacency,
-    AnyLearner,
     Distance,
-    Exact,
-    LearnerCoins,
     Public,
     Query,
-    Reads,
     Records,
     Refused,
     Sensitivity,
@@ -41,11 +37,15 @@ from dpcore import (
 )
 from dpcore.checks import confidence, fraction
 from dpcore.errors import ContractError, need
+from dpcore.exact import Exact
 from dpcore.interval import NoiseLaw, apart
+from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.clipping import clipped_integers
 from dpcore.learners.conversation import Transcript
 from dpcore.models.figures import Figures, Statistics
+from dpcore.query import Reads
+from dpcore.randomness import LearnerCoins
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, combined, cut_count, ratio
 from dpcore_statistics.by_group import group_weight, groups_moved, groups_of, stacked

@@ -23,9 +23,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, SumQuery
+from dpcore import Answer, Distance, Domain, Public, Records, Refused, SumQuery
 from dpcore.checks import one_of
 from dpcore.errors import ParameterError, need
+from dpcore.exact import Exact
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Figures, Statistics

@@ -15,12 +15,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import AnyLearner, Categories, Classes, Domain, Range, Records
+from dpcore import Categories, Domain, Range, Records
 from dpcore.checks import is_integer
+from dpcore.domain import Classes
 from dpcore.domain.bins import equal_edges
 from dpcore.domain.columns import Category, Dates, date_text, summary
 from dpcore.encoding.columns import cells_of
 from dpcore.errors import ParameterError, near, need
+from dpcore.learner import AnyLearner
 from dpcore.summing import Cut
 
 Condition = Mapping[str, Any] | Sequence[Any] | str | int | float

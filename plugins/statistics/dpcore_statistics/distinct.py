@@ -19,13 +19,9 @@ from numpy.typing import NDArray
 from dpcore import (
     Adjacency,
     Answer,
-    AnyLearner,
     Distance,
-    Exact,
-    LearnerCoins,
     Public,
     Query,
-    Reads,
     Records,
     Refused,
     Sensitivity,
@@ -33,9 +29,13 @@ from dpcore import (
 )
 from dpcore.checks import confidence
 from dpcore.errors import need
+from dpcore.exact import Exact
 from dpcore.interval import NoiseLaw, apart
+from dpcore.learner import AnyLearner
 from dpcore.learners.conversation import Transcript
 from dpcore.models.figures import Figures, Statistics
+from dpcore.query import Reads
+from dpcore.randomness import LearnerCoins
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut
 from dpcore_statistics.by_group import groups_moved, groups_of

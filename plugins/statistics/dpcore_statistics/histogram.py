@@ -8,9 +8,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Sum, SumQuery
+from dpcore import Answer, Distance, Domain, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of, positive_integer
 from dpcore.errors import need
+from dpcore.exact import Exact
 from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Figures, Statistics

@@ -22,9 +22,6 @@ from numpy.typing import NDArray
 from dpcore import (
     Adjacency,
     Answer,
-    AnyLearner,
-    Exact,
-    LearnerCoins,
     Public,
     Query,
     Records,
@@ -36,11 +33,14 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.errors import ContractError, need
+from dpcore.exact import Exact
 from dpcore.interval import NoiseLaw, apart
+from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.clipping import clipped_integers
 from dpcore.learners.conversation import Transcript
 from dpcore.models.figures import Figures, Statistics
+from dpcore.randomness import LearnerCoins
 from dpcore.rounding import up
 from dpcore.sensitivity import Distance
 from dpcore_statistics.bars import around, cut_count, ratio

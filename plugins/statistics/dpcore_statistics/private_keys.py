@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from dpcore import (
     Adjacency,
     Answer,
-    AnyLearner,
-    LearnerCoins,
     Public,
     Published,
     Query,
@@ -19,15 +17,17 @@ from dpcore import (
     Refused,
     Sensitivity,
     SensitivityBound,
-    Texts,
 )
 from dpcore.checks import confidence
+from dpcore.domain import Texts
 from dpcore.encoding.columns import decode_text
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw
+from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.conversation import Conversation, Transcript
 from dpcore.models.figures import Figures, Statistics
+from dpcore.randomness import LearnerCoins
 from dpcore.sensitivity import Distance
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import MOST_CELLS, Cutting, require_conditions, selected

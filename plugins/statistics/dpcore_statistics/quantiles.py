@@ -52,13 +52,9 @@ from numpy.typing import NDArray
 from dpcore import (
     Adjacency,
     Answer,
-    AnyLearner,
     Distance,
-    Exact,
-    LearnerCoins,
     Public,
     Query,
-    Reads,
     Records,
     Refused,
     Sensitivity,
@@ -68,10 +64,14 @@ from dpcore import (
 from dpcore.checks import confidence, one_of
 from dpcore.claims.mechanisms.exponential import MOST
 from dpcore.errors import ParameterError, need
+from dpcore.exact import Exact
 from dpcore.interval import NoiseLaw, apart
+from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.conversation import Transcript
 from dpcore.models.figures import Figures, Statistics
+from dpcore.query import Reads
+from dpcore.randomness import LearnerCoins
 from dpcore_statistics.columns import NumberColumn, number_column, require_conditions, selected
 from dpcore_statistics.population.sampling import check_guess
 from dpcore_statistics.ranks.prefixes import COVERS, MOST_POINTS, RankPrefixes

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from dpcore import (
     Adjacency,
     Answer,
-    AnyLearner,
     Distance,
     Domain,
     Public,
@@ -28,6 +27,7 @@ from dpcore import (
 from dpcore.checks import confidence, one_of, positive
 from dpcore.errors import ParameterError, need, need_value
 from dpcore.interval import NoiseLaw
+from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.conversation import Conversation, Transcript
 from dpcore.models.figures import NOISE, POPULATION, Statistics

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpcore import Categories, Classes, Domain, Range
+from dpcore import Categories, Domain, Range
+from dpcore.domain import Classes
 from dpcore.metrics.base import WHOLE, Held, ScoreLaw
 from dpcore.metrics.groups import Groups
 from dpcore.metrics.means import Accuracy, MeanSquaredError

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from dpcore import Categories, Classes, Range
+from dpcore import Categories, Range
+from dpcore.domain import Classes
 from dpcore.errors import ParameterError
 from dpcore.metrics.base import WHOLE, Held
 from dpcore.metrics.groups import Groups

@@ -8,17 +8,8 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import (
-    Categories,
-    Dates,
-    Domain,
-    PrivacyBudget,
-    Range,
-    Registry,
-    Release,
-    Session,
-    Texts,
-)
+from dpcore import Categories, Domain, PrivacyBudget, Range, Registry, Release, Session
+from dpcore.domain import Dates, Texts
 from dpcore.errors import DpcoreError, SpecError
 from dpcore.registry.kinds import LEARNER
 from dpcore.transcript.replay_process import HERE

@@ -6,20 +6,12 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from dpcore import (
-    ADD_REMOVE,
-    Categories,
-    Dates,
-    Domain,
-    Exact,
-    Public,
-    PublicCoins,
-    Range,
-    Records,
-)
+from dpcore import ADD_REMOVE, Categories, Domain, Public, PublicCoins, Range, Records
+from dpcore.domain import Dates
 from dpcore.domain.classes import Classes
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
+from dpcore.exact import Exact
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import CELLS_AT_EDGES, sum_verdicts
 from dpcore_attacks.laws.law import Outcome

@@ -1,6 +1,7 @@
 import pytest
 
-from dpcore import Registry, Status
+from dpcore import Registry
+from dpcore.guarantee import Status
 from dpcore.specs.spec import load_spec
 
 EXAMPLES = Registry.default().load("statistics").examples

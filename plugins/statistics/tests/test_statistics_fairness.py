@@ -15,7 +15,6 @@ from dpcore import (
     REPLACE_ONE,
     Answer,
     Categories,
-    Classes,
     Domain,
     Public,
     PublicCoins,
@@ -29,6 +28,7 @@ from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.claims.plan.parts import evaluated_adjacency
 from dpcore.claims.pricing.unit_claims import of_persons
+from dpcore.domain import Classes
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError

@@ -8,21 +8,13 @@ import pytest
 from scipy import integrate, stats
 
 import dpcore
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_ONE,
-    Direction,
-    Domain,
-    PublicCoins,
-    Range,
-    SecretCoins,
-    Sensitivity,
-)
+from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PublicCoins, Range, SecretCoins, Sensitivity
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.domain.columns import Texts
 from dpcore.encoding.columns import decode_text, encode_column, find_misfits
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
+from dpcore.event import Direction
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded, ThresholdedEvent
 from dpcore_statistics.private_keys import KeysBound, PrivateKeys
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Direction, Domain, PrivacyBudget, Range
+from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, Range
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.claims.mechanisms.exponential import Exponential
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.errors import ParameterError
+from dpcore.event import Direction
 from dpcore_statistics.count import Count
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean

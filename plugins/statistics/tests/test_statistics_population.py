@@ -15,7 +15,6 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     Categories,
-    Classes,
     Domain,
     PrivacyBudget,
     Public,
@@ -26,6 +25,7 @@ from dpcore import (
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.domain import Classes
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError

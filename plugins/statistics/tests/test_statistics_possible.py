@@ -5,8 +5,9 @@ from datetime import date
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, Dates, Domain, PrivacyBudget, Range, Session
+from dpcore import ADD_REMOVE, Domain, PrivacyBudget, Range, Session
 from dpcore.claims.events.gaussian import gaussian_epsilon
+from dpcore.domain import Dates
 from dpcore.errors import ParameterError
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.transcript.replay_process import HERE

@@ -16,19 +16,16 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     Categories,
-    Classes,
-    Dates,
     Domain,
     PrivacyBudget,
     PublicCoins,
     Range,
     Session,
-    Source,
-    Texts,
 )
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.claims.plan.plan import Plan
+from dpcore.domain import Classes, Dates, Texts
 from dpcore.encoding.columns import encode_column
 from dpcore.encoding.pieces import KeptColumn
 from dpcore.encoding.tables import project_table
@@ -36,7 +33,7 @@ from dpcore.errors import ContractError, DpcoreError, NoClaimError, SourceError
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.models.features.identity import Identity
-from dpcore.source import TableSource
+from dpcore.source import Source, TableSource
 from dpcore.transcript.replay_process import HERE
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_statistics.count import Count

@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from dpcore import (
     Adjacency,
     Answer,
-    AnyLearner,
     Domain,
-    Exact,
     Public,
     Query,
     Range,
@@ -35,7 +33,9 @@ from dpcore import (
 )
 from dpcore.checks import confidence, positive_integer
 from dpcore.errors import ContractError, ParameterError, need
+from dpcore.exact import Exact
 from dpcore.interval import NoiseLaw
+from dpcore.learner import AnyLearner
 from dpcore.learners.conversation import Conversation, Transcript
 from dpcore.models.figures import Statistics
 from dpcore.summing import sums_exactly

@@ -9,7 +9,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Classes, Domain, Range
+from dpcore import Domain, Range
+from dpcore.domain import Classes
 from dpcore.domain.domain import Table
 from dpcore.encoding.cells import named
 from dpcore.encoding.tables import encode_table

@@ -18,20 +18,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import (
-    Answer,
-    Domain,
-    Exact,
-    Public,
-    Query,
-    Range,
-    Records,
-    ScoringProbabilityModel,
-    SummingLearner,
-    SumQuery,
-)
+from dpcore import Answer, Domain, Public, Query, Range, Records, SummingLearner, SumQuery
 from dpcore.checks import positive_integer
 from dpcore.errors import UnfitTargetError, need
+from dpcore.exact import Exact
+from dpcore.models import ScoringProbabilityModel
 from dpcore_tables.answers.last_scores import centred_scores
 from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.conversation import OF_A_STEP, State

@@ -6,7 +6,8 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Answer, Categories, Classes, Domain, Public, PublicCoins, Range
+from dpcore import Answer, Categories, Domain, Public, PublicCoins, Range
+from dpcore.domain import Classes
 from dpcore.encoding.tables import project_table
 from dpcore_tables.choice import kept
 from dpcore_tables.descent import Descent, first_prior

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import dpcore_tables.plan
-from dpcore import Classes, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore import Domain, Public, PublicCoins, Range, SecretCoins
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.domain import Classes
 from dpcore.transcript.replay_process import HERE
 from dpcore_tables.class_steps import curved
 from dpcore_tables.descent import Descent

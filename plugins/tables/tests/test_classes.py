@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from dpcore import Categories, Classes, Domain, Range
+from dpcore import Categories, Domain, Range
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table
 from dpcore_tables.classes import (
     BELOW,

@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Exact, Records
+from dpcore import ADD_REMOVE, REPLACE_ONE, Records
+from dpcore.exact import Exact
 from dpcore.private.engines.derived import BlockKeeper, DerivedBlocks
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.sums import gradients, gram, integer_rows, scores

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from dpcore import ADD_REMOVE, Answer, Categories, Classes, Domain, Public, Range
+from dpcore import ADD_REMOVE, Answer, Categories, Domain, Public, Range
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.domain import Classes
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.randomness import PublicCoins

@@ -4,8 +4,9 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Categories, Classes, Domain, Range, SecretCoins
+from dpcore import Categories, Domain, Range, SecretCoins
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.domain import Classes
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout, Term

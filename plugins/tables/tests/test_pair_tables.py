@@ -16,7 +16,6 @@ from dpcore import (
     REPLACE_ONE,
     Answer,
     Categories,
-    Classes,
     Domain,
     Public,
     PublicCoins,
@@ -25,6 +24,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.domain import Classes
 from dpcore.encoding.columns import centre_labels
 from dpcore.encoding.tables import encode_table
 from dpcore_tables.answers.queries import queries_of

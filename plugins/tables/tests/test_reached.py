@@ -8,7 +8,8 @@ at the end of the range, and the others' are far below it.
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Classes, Records
+from dpcore import ADD_REMOVE, REPLACE_ONE, Records
+from dpcore.domain import Classes
 from dpcore.encoding.columns import centre_labels
 from dpcore_attacks.attacks.given_pair import misfit
 from dpcore_attacks.attacks.neighbours import Pair

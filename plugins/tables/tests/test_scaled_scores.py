@@ -6,8 +6,9 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore import Categories, Domain, Public, PublicCoins, Range, SecretCoins
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table
 from dpcore.transcript.replay_process import HERE
 from dpcore_tables import portable

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range
+from dpcore import Categories, Domain, Public, PublicCoins, Range
+from dpcore.domain import Classes
 from dpcore_tables.answers.shares import likely_shares
 from dpcore_tables.classes import probabilities
 from dpcore_tables.plan import Plan

@@ -11,7 +11,6 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     Categories,
-    Classes,
     Domain,
     Public,
     PublicCoins,
@@ -19,14 +18,15 @@ from dpcore import (
     Records,
     Registry,
     SecretCoins,
-    Status,
 )
 from dpcore.claims.events.gaussian import gaussian_mu
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.domain import Classes
 from dpcore.domain.columns import Texts
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, UnknownCountError
+from dpcore.guarantee import Status
 from dpcore.learners.bounds.sum import SumBound
 from dpcore.specs.spec import load_spec
 from dpcore_attacks.attacks.setting import Case

@@ -4,7 +4,8 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Answer, Categories, Classes, Domain, Public, PublicCoins, Range
+from dpcore import Answer, Categories, Domain, Public, PublicCoins, Range
+from dpcore.domain import Classes
 from dpcore.encoding.tables import project_table
 from dpcore.learners.bounds.sum import moved_by_sum
 from dpcore_tables import small

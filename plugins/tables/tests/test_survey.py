@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore import Categories, Domain, Public, PublicCoins, Range, SecretCoins
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.domain import Classes
 from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import HIGHEST, PARTS, Layout, Term

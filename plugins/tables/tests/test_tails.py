@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Classes, Domain, Range, SecretCoins
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Range, SecretCoins
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table
 from dpcore.transcript.replay_process import HERE
 from dpcore_tables import portable

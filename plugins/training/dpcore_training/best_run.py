@@ -28,12 +28,10 @@ from dpcore import (
     Domain,
     Learner,
     OneShot,
-    Process,
     Public,
     Query,
     Records,
     Refused,
-    ScoringProbabilityModel,
     Sensitivity,
     SensitivityBound,
     SummingLearner,
@@ -44,9 +42,11 @@ from dpcore.checks import fraction, positive_integer
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.domain import Table
 from dpcore.errors import ContractError, ParameterError, UnknownCountError, need
+from dpcore.functions import Process
 from dpcore.learner import State, promises
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.bounds.sum import SumBound
+from dpcore.models import ScoringProbabilityModel
 from dpcore.randomness import LearnerCoins
 from dpcore.rounding import up
 from dpcore.summing import sums_exactly

@@ -23,24 +23,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import (
-    Answer,
-    Classes,
-    Cyclic,
-    Distance,
-    Domain,
-    Poisson,
-    Public,
-    Records,
-    ScoringProbabilityModel,
-    SummingLearner,
-    SumQuery,
-)
+from dpcore import Answer, Distance, Domain, Public, Records, SummingLearner, SumQuery
 from dpcore.checks import fraction, positive, positive_integer
+from dpcore.domain import Classes
 from dpcore.errors import UnknownCountError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learners.clipping import IntegerRows
+from dpcore.models import ScoringProbabilityModel
 from dpcore.randomness import Stream
+from dpcore.sampling import Cyclic, Poisson
 from dpcore_models.solvers.banded import Solved
 from dpcore_training.bands import best_bands, certificate
 from dpcore_training.model import Network, NetworkModel

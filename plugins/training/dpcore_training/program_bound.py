@@ -4,14 +4,10 @@ from typing import Any
 
 import attrs
 
-from dpcore import Public, SensitivityBound
-from dpcore.adjacency import Adjacency
-from dpcore.bound import Refused
+from dpcore import Adjacency, Public, Query, Refused, Sensitivity, SensitivityBound
 from dpcore.errors import ContractError
 from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.sum import SumBound
-from dpcore.query import Query
-from dpcore.sensitivity import Sensitivity
 from dpcore.summing import sums_exactly
 from dpcore_training.jax_network import JaxNetwork, require_jax
 from dpcore_training.program_network import ProgramNetwork

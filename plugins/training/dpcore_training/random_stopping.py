@@ -1,10 +1,11 @@
 r"""The best of a random number of private runs, of which nothing else is published.
 
-A process (`dpcore.Process`) says what a run asks: from the answers that the run has so far to the
-next sum of its candidate, in units in which no record adds a vector longer than 1. The mechanism
-draws everything: which candidate, the noise of every sum, and the noise of the score. After each
-run a coin decides whether another one follows, so that K runs have the geometric law of a public
-mean. The run with the best noisy score is published, its score with it, and no other number.
+A process (`dpcore.functions.Process`) says what a run asks: from the answers that the run has so
+far to the next sum of its candidate, in units in which no record adds a vector longer than 1. The
+mechanism draws everything: which candidate, the noise of every sum, and the noise of the score.
+After each run a coin decides whether another one follows, so that K runs have the geometric law of
+a public mean. The run with the best noisy score is published, its score with it, and no other
+number.
 
 Claim: with mu = 1/noise_multiplier a run is mu-Gaussian, for all candidates alike: T sums get noise
 of sqrt(T/(1 - s)) times noise_multiplier each, the score of sqrt(1/s) times it, and squares of mu
@@ -26,14 +27,16 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Distance, Event, Mechanism, Process, ProcessQuery, Query, Sensitivity, Stream
+from dpcore import Distance, Event, Mechanism, Query, Sensitivity
 from dpcore.checks import fraction, positive
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.random_stopping import RandomStoppingEvent
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.noise.exponential import uniform_below
 from dpcore.errors import ContractError, need
+from dpcore.functions import Process, ProcessQuery
 from dpcore.mechanism import Arithmetic, Needs, Prepared, free
+from dpcore.randomness import Stream
 from dpcore.rounding import up
 
 CANDIDATE, SCORE, ANSWERS = 0, 1, 2

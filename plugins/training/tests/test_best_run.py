@@ -15,7 +15,6 @@ from dpcore import (
     REPLACE_ONE,
     Domain,
     PrivacyBudget,
-    Process,
     Public,
     PublicCoins,
     SecretCoins,
@@ -29,6 +28,7 @@ from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError, ReleaseError
 from dpcore.event import Direction
+from dpcore.functions import Process
 from dpcore.guarantee import Status
 from dpcore.summing import ROW_WISE
 from dpcore.transcript.rebuild import isolate

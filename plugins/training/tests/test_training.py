@@ -13,7 +13,6 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     Domain,
-    Poisson,
     Public,
     PublicCoins,
     Records,
@@ -30,6 +29,7 @@ from dpcore.errors import NoClaimError, ParameterError
 from dpcore.guarantee import Status
 from dpcore.learners.bounds.sum import SumBound
 from dpcore.learners.clipping import LONGEST_PROPOSAL, IntegerRows
+from dpcore.sampling import Poisson
 from dpcore.summing import ROW_WISE
 from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.setting import Case

@@ -12,16 +12,7 @@ import pytest
 from turns import delta, sampled
 
 import dpcore
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_ONE,
-    Cyclic,
-    Domain,
-    Poisson,
-    Public,
-    PublicCoins,
-    SecretCoins,
-)
+from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicCoins, SecretCoins
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -32,6 +23,7 @@ from dpcore.domain.columns import Range
 from dpcore.domain.people import People
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.learners.bounds.sum import SumBound
+from dpcore.sampling import Cyclic, Poisson
 from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import sum_verdicts

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dpcore import REPLACE_ONE, Charge, Ledger
+from dpcore import REPLACE_ONE, Ledger
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.console.app import app
 from dpcore.console.console import columns, out
 from dpcore.console.layout import lines
+from dpcore.ledger import Charge
 
 ROOT = Path(__file__).parents[3]
 STYLE = re.compile(r"\x1b\[[0-9;]*m")

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpcore import ADD_REMOVE, Charge, Ledger
+from dpcore import ADD_REMOVE, Ledger
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.claims.events.poisson import PoissonSampledEvent
 from dpcore.console.app import app
 from dpcore.errors import LedgerError
+from dpcore.ledger import Charge
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.total import Total

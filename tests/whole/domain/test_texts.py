@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import Categories, Classes, Domain, PrivacyBudget, Session, Texts
+from dpcore import Categories, Domain, PrivacyBudget, Session
+from dpcore.domain import Classes, Texts
 from dpcore.domain.conditions import Condition
 from dpcore.encoding.cells import persons
 from dpcore.encoding.columns import (

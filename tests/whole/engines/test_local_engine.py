@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact, Part, Source
+from dpcore import ADD_REMOVE, REPLACE_ONE
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.encoding.blocks import in_memory
 from dpcore.encoding.cells import cells
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, ReleaseError, SourceError, SpoolError
+from dpcore.exact import Exact
 from dpcore.metrics.means import MeanAbsoluteError
 from dpcore.models.features.identity import Identity
 from dpcore.private.engines.base import Task
@@ -23,10 +24,11 @@ from dpcore.private.engines.local import LocalEngine
 from dpcore.private.engines.selection import Coins, Complement
 from dpcore.private.engines.spool import Spool
 from dpcore.private.evaluation import evaluate
-from dpcore.source import TablePart
+from dpcore.source import Part, Source, TablePart
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_models.features.cos_sin import CosSin
+from dpcore_models.learners.best_of import BestOf
 from dpcore_random_features.ball_ridge import BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.ridge import Ridge

@@ -3,25 +3,16 @@
 import attrs
 import pytest
 
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_ONE,
-    BestOf,
-    Engine,
-    Public,
-    PublicCoins,
-    Query,
-    Reads,
-    Sum,
-    SumQuery,
-)
+from dpcore import ADD_REMOVE, REPLACE_ONE, Engine, Public, PublicCoins, Query, Sum, SumQuery
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.errors import RequestError, ResourceError
 from dpcore.models.features.identity import Identity
+from dpcore.query import Reads
 from dpcore.sampling import Order
 from dpcore_linear import ClippedGradient, StagedGradient
 from dpcore_models.features.cos_sin import CosSin
+from dpcore_models.learners.best_of import BestOf
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm
 from dpcore_random_features.ridge import Ridge

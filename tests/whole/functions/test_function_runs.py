@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpcore import Release, SecretCoins, Status
+from dpcore import Release, SecretCoins
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.console.app import app
 from dpcore.errors import SpecError
-from dpcore.guarantee import ReleaseKind
+from dpcore.guarantee import ReleaseKind, Status
 from dpcore.metrics.means import MeanAbsoluteError, MeanSquaredError
 from dpcore.metrics.paid import PrivateLook
 from dpcore.private.evaluation import evaluate

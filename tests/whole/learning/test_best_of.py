@@ -7,21 +7,12 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import (
-    ADD_REMOVE,
-    REPLACE_ONE,
-    BestOf,
-    Classes,
-    Domain,
-    Public,
-    PublicCoins,
-    Range,
-    Records,
-    SecretCoins,
-)
+import dpcore.guarantee
+from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicCoins, Range, Records, SecretCoins
 from dpcore.claims.events.gaussian import gaussian_mu
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.domain import Classes
 from dpcore.errors import NoClaimError, ParameterError, SpecError
 from dpcore.guarantee import Noise
 from dpcore.learners.bounds.twice_add_remove import TwiceAddRemove
@@ -42,6 +33,7 @@ from dpcore_linear.output_perturbation import (
 from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_linear.sufficient_statistics import SufficientStatistics
 from dpcore_models.bounds.best_of import BestOfBound, CandidatesBound
+from dpcore_models.learners.best_of import BestOf
 
 from builders import price_learner
 
@@ -136,7 +128,7 @@ def test_candidates_and_choice_share_one_budget():
     gaussians = gaussian_mu(1.0, 1e-5) ** 2
     assert 0.85 * gaussians < 2 * first < gaussians
     assert 0.999 < priced.guarantee.epsilon <= 1
-    assert priced.guarantee.status is dpcore.Status.PROVED
+    assert priced.guarantee.status is dpcore.guarantee.Status.PROVED
     assert Noise.FLOATS not in {ask.noise for ask in priced.guarantee.asks}
 
 
@@ -171,7 +163,9 @@ def test_a_private_number_of_records_is_served_if_the_candidates_serve_it():
         SufficientStatistics(features=LINEAR, total_regularization=value) for value in (1.0, 30.0)
     ))  # fmt: skip
     facts = domain(limit=None)
-    assert plan(sums, facts, adjacency=ADD_REMOVE).guarantee.status is dpcore.Status.PROVED
+    assert (
+        plan(sums, facts, adjacency=ADD_REMOVE).guarantee.status is dpcore.guarantee.Status.PROVED
+    )
     with pytest.raises(NoClaimError, match="not public"):
         plan(BestOf(candidates=(StagedGradient(), GOOD)), facts, adjacency=ADD_REMOVE)
 
@@ -269,7 +263,7 @@ release:
 
 
 def test_a_spec_lists_candidates_and_a_misfit_is_found_in_its_line():
-    assert spec_of_text(SPEC, "s.yaml").price().guarantee.status is dpcore.Status.PROVED
+    assert spec_of_text(SPEC, "s.yaml").price().guarantee.status is dpcore.guarantee.Status.PROVED
     with pytest.raises(SpecError, match=r"candidates\.1") as caught:
         spec_of_text(SPEC.replace("clip: 1", "clop: 1"), "s.yaml")
     assert "s.yaml:13:" in caught.value.where

@@ -3,23 +3,21 @@
 import attrs
 import pytest
 
-from dpcore import (
-    BestOf,
+from dpcore import OneShot, Published, Registry
+from dpcore.errors import ContractError, ParameterError
+from dpcore.learner import promises
+from dpcore.models import (
     LinearModel,
     LinearNoiseModel,
     LinearScoreModel,
     Model,
-    OneShot,
     ProbabilityModel,
-    Published,
-    Registry,
     ScoringModel,
     ScoringProbabilityModel,
 )
-from dpcore.errors import ContractError, ParameterError
-from dpcore.learner import promises
 from dpcore.models.features.identity import Identity
 from dpcore.registry.kinds import LEARNER
+from dpcore_models.learners.best_of import BestOf
 from dpcore_random_features.min_norm import MinNorm
 from dpcore_random_features.ridge import Ridge
 from dpcore_synthetic.published import SyntheticRows

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpcore
+import dpcore.guarantee
 from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
     REPLACE_ONE,
     Distance,
-    Exact,
     OneShot,
     Public,
     PublicCoins,
@@ -30,6 +30,7 @@ from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.errors import ContractError, ParameterError, SpecError
+from dpcore.exact import Exact
 from dpcore.guarantee import Noise
 from dpcore.learners.bounds.sum import SumBound, moved_by_sum
 from dpcore.learners.clipping import clipped_integers
@@ -279,7 +280,7 @@ def test_what_answers_plain_queries_answers_sums_and_no_kind_of_query_that_it_do
         "budget": dpcore.PrivacyBudget(epsilon=1.0, delta=1e-6),
         "mechanism": Gaussian(),
     }
-    assert dpcore.price(learner=Rows(), **fields).guarantee.status is dpcore.Status.PROVED
+    assert dpcore.price(learner=Rows(), **fields).guarantee.status is dpcore.guarantee.Status.PROVED
     with pytest.raises(SpecError, match="do not fit"):
         dpcore.price(learner=Other(), **fields)
     with pytest.raises(TypeError, match="sum"):

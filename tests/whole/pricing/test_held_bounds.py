@@ -13,10 +13,10 @@ from dpcore import (
     Registry,
     Sensitivity,
     SensitivityBound,
-    Status,
     hookimpl,
 )
 from dpcore.errors import NoClaimError, SpecError
+from dpcore.guarantee import Status
 from dpcore.models.features.identity import Identity
 from dpcore.models.linear import LinearModel
 from dpcore_attacks.attacks.setting import Case

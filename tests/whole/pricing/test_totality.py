@@ -9,7 +9,6 @@ import pytest
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
-    BestOf,
     OneShot,
     PrivacyBudget,
     Query,
@@ -29,6 +28,7 @@ from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_linear.output_perturbation import OutputPerturbation
+from dpcore_models.learners.best_of import BestOf
 from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_ntk.regression import Regression
 

@@ -11,8 +11,11 @@ import trespassers
 from trespassers import STORE, ByTable, ByTitle, ByUnsettled, MeanBound
 
 import dpcore
-from dpcore import (
-    REPLACE_ONE,
+from dpcore import REPLACE_ONE, OneShot, PrivacyBudget, Published, Registry, Release, Session, price
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.errors import ContractError, NoModelError, ReleaseError
+from dpcore.learner import promises
+from dpcore.models import (
     Bars,
     Described,
     Description,
@@ -20,19 +23,9 @@ from dpcore import (
     Lines,
     Matrix,
     Model,
-    OneShot,
     Points,
-    PrivacyBudget,
-    Published,
-    Registry,
-    Release,
-    Session,
     Transformer,
-    price,
 )
-from dpcore.claims.mechanisms.gaussian import Gaussian
-from dpcore.errors import ContractError, NoModelError, ReleaseError
-from dpcore.learner import promises
 from dpcore.models.description import describe
 from dpcore.transcript.replay_process import HERE, CleanProcess
 from dpcore_attacks.attacks.setting import Case

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dpcore
+import dpcore.guarantee
 from dpcore import ADD_REMOVE, Release, read_csv
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.models.features.identity import Identity
@@ -37,4 +38,4 @@ def test_a_file_of_a_header_alone_is_answered(tmp_path, learner, mechanism, poin
     for rows in ("", "0.5,0.5,0.5\n"):
         path.write_text("a,b,y\n" + rows)
         outcome = plan.run(read_csv(path), points=POINTS if points else None)
-        assert outcome.guarantee.status is dpcore.Status.PROVED
+        assert outcome.guarantee.status is dpcore.guarantee.Status.PROVED

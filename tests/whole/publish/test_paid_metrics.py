@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import Classes, Domain, Range
+from dpcore import Domain, Range
+from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import SpecError
 from dpcore.private.evaluation import evaluation

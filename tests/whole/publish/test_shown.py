@@ -21,7 +21,6 @@ from dpcore import (
     REPLACE_ONE,
     Categories,
     Domain,
-    Interval,
     Ledger,
     PrivacyBudget,
     PublicCoins,
@@ -30,6 +29,7 @@ from dpcore import (
     load_run,
 )
 from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.interval import Interval
 from dpcore.models.features.identity import Identity
 from dpcore.models.figures import Figures, Statistics
 from dpcore.models.linear import LinearModel

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dpcore
+import dpcore.guarantee
 from dpcore.errors import (
     NoClaimError,
     NotPublishedError,
@@ -51,7 +52,7 @@ def home(tmp_path, monkeypatch):
 
 def test_a_run_is_loaded_and_replayed_without_its_data(home):
     made = dpcore.run("s.yaml")
-    assert made.guarantee.status is dpcore.Status.PROVED
+    assert made.guarantee.status is dpcore.guarantee.Status.PROVED
     assert made.folder == home.joinpath("runs/s-0001").relative_to(home)
     assert made.operator["seconds"] >= 0
     (home / "people.csv").unlink()
@@ -141,7 +142,7 @@ def test_a_sealed_run_tells_one_sentence_and_no_more(home, monkeypatch):
 def test_a_rehearsal_is_repeatable_and_can_be_loaded(home):
     first, second = (dpcore.run("s.yaml", rehearsal=7) for _ in range(2))
     assert first.files == second.files
-    assert first.guarantee.status is dpcore.Status.NONE
+    assert first.guarantee.status is dpcore.guarantee.Status.NONE
     found = dpcore.replay(first.folder)
     assert found.channel == "operator/rehearsal"
     assert found.guarantee == first.guarantee

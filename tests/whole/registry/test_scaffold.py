@@ -14,11 +14,12 @@ from click.testing import CliRunner
 
 import dpcore_attacks
 import dpcore_report
-from dpcore import REPLACE_ONE, Charge, Learner, Ledger, Query, Registry, hookimpl
+from dpcore import REPLACE_ONE, Learner, Ledger, Query, Registry, hookimpl
 from dpcore.claims.events.randomized_response import PureEvent
 from dpcore.console.app import app
 from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.errors import ParameterError, SpecError
+from dpcore.ledger import Charge
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine

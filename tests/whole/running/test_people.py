@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Part, Source
+from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.people import People
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SourceError
@@ -23,6 +23,7 @@ from dpcore.private.opening import open_source, open_table
 from dpcore.private.release_context import Conversation
 from dpcore.private.sampling import draw, select_persons
 from dpcore.sampling import Order, Poisson, WithoutReplacement
+from dpcore.source import Part, Source
 from dpcore_linear import ClippedGradient
 from dpcore_statistics.count import Count
 from dpcore_statistics.mean import Mean

@@ -15,18 +15,11 @@ from starters import Adding, Starting, Telling
 from trespassers import MeanBound
 
 import dpcore
-from dpcore import (
-    REPLACE_ONE,
-    PrivacyBudget,
-    PublicRecords,
-    Registry,
-    Release,
-    Session,
-    price,
-)
+from dpcore import REPLACE_ONE, PrivacyBudget, Registry, Release, Session, price
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import DpcoreError, ReplayError, SourceError, SpecError
 from dpcore.ledger.book import Ledger
+from dpcore.records import PublicRecords
 from dpcore.transcript.replay_process import HERE
 
 from builders import price_request

@@ -8,7 +8,6 @@ import pytest
 from dpcore import (
     REPLACE_ONE,
     OneShot,
-    Order,
     PublicCoins,
     Query,
     Release,
@@ -23,6 +22,7 @@ from dpcore.models.features.identity import Identity
 from dpcore.models.linear import LinearModel
 from dpcore.private.evaluation import evaluate
 from dpcore.private.release_context import wide_open
+from dpcore.sampling import Order
 from dpcore_kernel_ridge.per_query import PerQuery
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.staged_gradient import StagedGradient

@@ -11,11 +11,8 @@ from scipy import integrate, optimize, stats
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
-    HitLaw,
     Learner,
     Ledger,
-    Order,
-    Poisson,
     PrivacyBudget,
     Query,
     Records,
@@ -23,8 +20,6 @@ from dpcore import (
     SecretCoins,
     Sensitivity,
     SensitivityBound,
-    SensitivityLaw,
-    WithoutReplacement,
     price,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -35,7 +30,8 @@ from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.event import Direction
 from dpcore.private.release_context import wide_open
 from dpcore.private.sampling import draw, draw_rows, scheme_of_ask
-from dpcore.sampling import Sampling
+from dpcore.sampling import Order, Poisson, Sampling, WithoutReplacement
+from dpcore.sensitivity import HitLaw, SensitivityLaw
 from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.falsifier import falsify

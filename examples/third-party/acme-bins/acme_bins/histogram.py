@@ -6,11 +6,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Distance, Domain, LearnerCoins, OneShot, Public, Query, Records
+from dpcore import Distance, Domain, OneShot, Public, Query, Records
 from dpcore.checks import positive_integer
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
+from dpcore.randomness import LearnerCoins
 
 
 def bin_of(encoded: NDArray[np.float64], column: int, bins: int) -> NDArray[np.intp]:

@@ -11,19 +11,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import (
-    Adjacency,
-    Claims,
-    Direction,
-    Distance,
-    Event,
-    Mechanism,
-    Query,
-    Sensitivity,
-    Stream,
-)
+from dpcore import Adjacency, Distance, Event, Mechanism, Query, Sensitivity
 from dpcore.checks import positive
+from dpcore.event import Claims, Direction
 from dpcore.mechanism import Needs, free, from_real, to_real
+from dpcore.randomness import Stream
 from dpcore.rounding import up
 
 

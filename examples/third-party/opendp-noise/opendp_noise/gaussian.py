@@ -9,9 +9,10 @@ from opendp.measurements import make_gaussian
 from opendp.metrics import l2_distance
 from opendp.mod import Measurement, enable_features
 
-from dpcore import Distance, Event, Mechanism, Query, Sensitivity, Stream
+from dpcore import Distance, Event, Mechanism, Query, Sensitivity
 from dpcore.checks import positive
 from dpcore.mechanism import Arithmetic, Needs, free
+from dpcore.randomness import Stream
 from dpcore_bridges.opendp import FromOpenDP
 
 

@@ -15,10 +15,11 @@ from dpcore.checks import positive_integer
 from dpcore.domain.domain import encoded_names
 from dpcore.encoding.tables import encode_table
 from dpcore.learners.conversation import Conversation
+from dpcore.models import Bars, Described, Description, Figures, Matrix, Transformer
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Components(dpcore.Transformer, dpcore.Described):
+class Components(Transformer, Described):
     """Axes, shape (k, columns); spreads: sums of squares along them, each off by at most `bar`."""
 
     domain: dpcore.Domain
@@ -37,13 +38,13 @@ class Components(dpcore.Transformer, dpcore.Described):
 
     def description(self):
         low, high = self.spreads - self.bar, self.spreads + self.bar
-        table = dpcore.Figures(about={"component": self.column_names()}, estimate=self.spreads,
-                               low=low, high=high, level=0.95, joint=True)  # fmt: skip
-        bars = dpcore.Bars(title="Sums of squares", at=self.column_names(), values=self.spreads,
-                           low=low, high=high, up="sum of squares, encoded")  # fmt: skip
-        axes = dpcore.Matrix(title="Axes", names=self.column_names(), values=self.axes,
-                             at=encoded_names(self.domain), unit="weight")  # fmt: skip
-        return dpcore.Description(tables={"spreads": table}, pictures=(bars, axes))
+        table = Figures(about={"component": self.column_names()}, estimate=self.spreads,
+                        low=low, high=high, level=0.95, joint=True)  # fmt: skip
+        bars = Bars(title="Sums of squares", at=self.column_names(), values=self.spreads,
+                    low=low, high=high, up="sum of squares, encoded")  # fmt: skip
+        axes = Matrix(title="Axes", names=self.column_names(), values=self.axes,
+                      at=encoded_names(self.domain), unit="weight")  # fmt: skip
+        return Description(tables={"spreads": table}, pictures=(bars, axes))
 
 
 @attrs.frozen(kw_only=True)

@@ -15,11 +15,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import REPLACE_ONE, Adjacency
-from dpcore.errors import DpcoreError
-from dpcore.query import Query, SumQuery
-from dpcore.sensitivity import Distance
-from dpcore.summing import SummingLearner, sums_exactly
+from dpcore import REPLACE_ONE, Adjacency, Distance, DpcoreError, Query, SummingLearner, SumQuery
+from dpcore.summing import sums_exactly
 from dpcore_attacks.attacks.neighbours import Configuration
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case

@@ -4,14 +4,12 @@ import math
 
 import attrs
 
-from dpcore.functions.kernels.base import Expansion
-from dpcore.functions.process import Process
+from dpcore import Query, Records, SecretCoins, Sensitivity
+from dpcore.functions import Expansion, Process
 from dpcore.private.sampling import draw_with
-from dpcore.query import Query
-from dpcore.randomness import LearnerCoins, SecretCoins
-from dpcore.records import Records
+from dpcore.randomness import LearnerCoins
 from dpcore.rounding import up
-from dpcore.sensitivity import AnySensitivity, Conditional, Sensitivity, SensitivityLaw
+from dpcore.sensitivity import AnySensitivity, Conditional, SensitivityLaw
 from dpcore_attacks.attacks.movement import length, movement, span
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.setting import Case, Checkable, Pathwise

@@ -12,8 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.bound import Refused
-from dpcore.records import Records
+from dpcore import Records, Refused
 from dpcore.shown import Shown
 from dpcore.views.markup import Sheet, facts
 from dpcore_attacks.attacks.branches import lines_apart

@@ -14,11 +14,8 @@ from typing import Literal
 import attrs
 import numpy as np
 
-from dpcore.bound import Refused
-from dpcore.functions.learner import FunctionLearner
-from dpcore.query import Query
-from dpcore.randomness import SecretCoins
-from dpcore.records import Records
+from dpcore import Query, Records, Refused, SecretCoins
+from dpcore.functions import FunctionLearner
 from dpcore.sensitivity import AnySensitivity, Conditional, Refuted, SensitivityLaw, WorstCase
 from dpcore_attacks.attacks.all_pairs import Candidates, attackable
 from dpcore_attacks.attacks.ascent import SearchOverError, climb

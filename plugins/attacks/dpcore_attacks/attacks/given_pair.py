@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from dpcore.adjacency import Adjacency
-from dpcore.bound import Refused
-from dpcore.domain.columns import Categories
-from dpcore.domain.domain import Domain
+from dpcore import Adjacency, Categories, Domain, Records, Refused
 from dpcore.encoding.columns import centre_labels
-from dpcore.records import Records
 from dpcore.sensitivity import Conditional
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.setting import Case, Checkable

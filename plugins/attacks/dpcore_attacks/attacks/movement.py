@@ -5,12 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.functions.kernels.base import Expansion
-from dpcore.functions.learner import FunctionQuery
-from dpcore.functions.process import Process
+from dpcore import Distance, Query
+from dpcore.functions import Expansion, FunctionQuery, Process
 from dpcore.mechanism import to_real
-from dpcore.query import Query
-from dpcore.sensitivity import Distance
 from dpcore_attacks.attacks.kernel_norm import kernel_distance, kernel_norm
 from dpcore_attacks.attacks.statistic import Statistic, steps_of
 

@@ -11,8 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import Adjacency
-from dpcore.records import Records
+from dpcore import Adjacency, Records
 from dpcore_attacks.attacks.rows import Rows
 
 _REFINED = 12  # times a way is cut into sixteen: for radii down to 1e-14 of it

@@ -14,13 +14,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore import SecretCoins, Sensitivity
 from dpcore.claims.events.composition import repeated
 from dpcore.event import Direction
-from dpcore.functions.interactive import Interactive, Oracle
-from dpcore.functions.kernels.base import Expansion
-from dpcore.functions.learner import FunctionQuery
-from dpcore.randomness import SecretCoins
-from dpcore.sensitivity import Sensitivity
+from dpcore.functions import Expansion, FunctionQuery, Interactive, Oracle
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.certify import certified
 from dpcore_attacks.laboratory.noise_streams import asks

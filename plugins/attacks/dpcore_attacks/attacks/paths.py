@@ -13,11 +13,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import Adjacency
-from dpcore.functions.kernels.base import Expansion
-from dpcore.functions.process import Process
+from dpcore import Adjacency, Records
+from dpcore.functions import Expansion, Process
 from dpcore.mechanism import to_real
-from dpcore.records import Records
 from dpcore_attacks.attacks.branches import Taken
 from dpcore_attacks.attacks.kernel_norm import kernel_distance
 from dpcore_attacks.attacks.neighbours import Configuration, pair_of

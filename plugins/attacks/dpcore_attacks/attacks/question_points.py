@@ -5,9 +5,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.functions.kernels.base import Expansion
-from dpcore.query import Query
-from dpcore.randomness import SecretCoins
+from dpcore import Query, SecretCoins
+from dpcore.functions import Expansion
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case

@@ -3,10 +3,8 @@
 import attrs
 import numpy as np
 
-from dpcore.bound import Refused
-from dpcore.functions.interactive import Interactive
-from dpcore.functions.learner import FunctionLearner, FunctionQuery
-from dpcore.sensitivity import Sensitivity
+from dpcore import Refused, Sensitivity
+from dpcore.functions import FunctionLearner, FunctionQuery, Interactive
 from dpcore_attacks.attacks.oracle_attack import Breach, Duel, attack
 from dpcore_attacks.attacks.question_points import functions_of
 from dpcore_attacks.attacks.result import Finding

@@ -10,12 +10,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Range, Texts
-from dpcore.domain.domain import Column, Domain
+from dpcore import Categories, Domain, Range, Records
+from dpcore.domain import Classes, Texts
+from dpcore.domain.domain import Column
 from dpcore.encoding.columns import write_cells
 from dpcore.encoding.tables import project_table
-from dpcore.records import Records
 
 _UNKNOWN = "\x00unknown"
 

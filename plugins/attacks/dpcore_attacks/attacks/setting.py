@@ -9,23 +9,32 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import Adjacency
-from dpcore.bound import Refused, SensitivityBound
+from dpcore import (
+    Adjacency,
+    Answer,
+    Distance,
+    Domain,
+    Learner,
+    Plan,
+    Public,
+    PublicCoins,
+    Query,
+    Records,
+    Refused,
+    SecretCoins,
+    SensitivityBound,
+)
 from dpcore.claims.mechanisms.gaussian import Gaussian
-from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.schedule import Scheduled
 from dpcore.claims.pricing.unit_claims import unit_claim
-from dpcore.domain.domain import Domain
 from dpcore.errors import UndeclaredError
-from dpcore.functions.learner import FunctionQuery
+from dpcore.functions import FunctionQuery
 from dpcore.interval import NoiseLaw
-from dpcore.learner import Answer, AnyLearner, Learner, Model, Public, promises
+from dpcore.learner import AnyLearner, promises
 from dpcore.mechanism import AnyMechanism
+from dpcore.models import Model
 from dpcore.private.sampling import draw, scheme_of_ask
-from dpcore.query import Query
-from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.records import Records
-from dpcore.sensitivity import AnySensitivity, Distance
+from dpcore.sensitivity import AnySensitivity
 
 _KEPT = 12  # asks of one query that are attacked
 

@@ -5,12 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.functions.kernels.base import Expansion
-from dpcore.functions.process import Process
-from dpcore.learner import AnyLearner, Public
-from dpcore.query import Query
+from dpcore import Public, Query, Records
+from dpcore.functions import Expansion, Process
+from dpcore.learner import AnyLearner
 from dpcore.randomness import LearnerCoins
-from dpcore.records import Records
 
 Statistic = NDArray[Any] | Expansion | Process
 

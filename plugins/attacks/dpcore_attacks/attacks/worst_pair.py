@@ -14,12 +14,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.functions.kernels.base import Expansion
-from dpcore.functions.process import Process
+from dpcore import Records, SecretCoins
+from dpcore.functions import Expansion, Process
 from dpcore.mechanism import to_real
 from dpcore.private.sampling import draw_with
-from dpcore.randomness import SecretCoins
-from dpcore.records import Records
 from dpcore_attacks.attacks.claim import Shot, Target
 from dpcore_attacks.attacks.constructions import starts
 from dpcore_attacks.attacks.neighbours import Configuration, Pair, pair_of

@@ -11,12 +11,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.functions.process import ProcessQuery
-from dpcore.learner import AnyLearner, Public
+from dpcore import Public, Query, Records, SecretCoins
+from dpcore.functions import ProcessQuery
+from dpcore.learner import AnyLearner
 from dpcore.private.release_context import Private
-from dpcore.query import Query
-from dpcore.randomness import LearnerCoins, SecretCoins, Stream
-from dpcore.records import Records
+from dpcore.randomness import LearnerCoins, Stream
 
 _SAME = 1e-9  # relative difference of two statistics that counts as rounding
 

@@ -13,17 +13,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore import Answer, OneShot, PublicCoins, Query, Records, SecretCoins
 from dpcore.claims.plan.schedule import FunctionRelease, Schedule, Scheduled
 from dpcore.errors import ReleaseError
-from dpcore.learner import Answer
-from dpcore.learners.conversation import OneShot
 from dpcore.mechanism import to_real
 from dpcore.private.release_context import Private
 from dpcore.private.runtime import release
 from dpcore.private.sampling import draw_with
-from dpcore.query import Query
-from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.records import Records
 from dpcore.transcript.rebuild import isolate
 from dpcore_attacks.audits.cached_learner import fixed_statistics, remembering
 from dpcore_attacks.audits.features import NAMES, Comparison

@@ -9,12 +9,11 @@ from typing import Any
 
 import attrs
 
+from dpcore import OneShot, Plan
 from dpcore.claims.accounting.methods.auto import AutoAccountant
-from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.planned_query import compose
 from dpcore.claims.plan.schedule import FunctionRelease
 from dpcore.errors import NoClaimError, SpecError, need, need_value
-from dpcore.learners.conversation import OneShot
 from dpcore_attacks.attacks.counterexample import Counterexample
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.given_pair import misfit

@@ -7,11 +7,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import DpcoreError
-from dpcore.mechanism import Mechanism, Prepared, from_real, to_real
-from dpcore.query import Query
-from dpcore.randomness import SecretCoins, Stream
-from dpcore.sensitivity import Distance, Sensitivity
+from dpcore import Distance, DpcoreError, Mechanism, Query, SecretCoins, Sensitivity
+from dpcore.mechanism import Prepared, from_real, to_real
+from dpcore.randomness import Stream
 from dpcore_attacks.laboratory.noise_streams import Ending, asks
 
 _LOCAL = 12  # streams at which a release must be local

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import integrate, optimize, stats
 
-from dpcore import REPLACE_ONE, Direction
+from dpcore import REPLACE_ONE
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.errors import ParameterError
+from dpcore.event import Direction
 from dpcore_attacks.audits.auditor import audit_mechanism, audit_samples, curve_of_samples
 from dpcore_attacks.audits.bands import measured_curve
 from dpcore_attacks.audits.binomial import at_least, at_most

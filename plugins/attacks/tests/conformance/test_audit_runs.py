@@ -14,9 +14,6 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     Categories,
-    Classes,
-    Conditional,
-    OverCoins,
     PublicCoins,
     Range,
     Registry,
@@ -24,10 +21,12 @@ from dpcore import (
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.console.app import app
+from dpcore.domain import Classes
 from dpcore.errors import NoClaimError, ReleaseError
 from dpcore.learner import Public
 from dpcore.records import Records
 from dpcore.registry.kinds import BOUND
+from dpcore.sensitivity import Conditional, OverCoins
 from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.given_pair import are_neighbours, misfit

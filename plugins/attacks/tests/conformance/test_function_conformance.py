@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpcore import REPLACE_ONE, Distance, Expansion, Registry, hookimpl
+from dpcore import REPLACE_ONE, Distance, Registry, hookimpl
 from dpcore.console.app import app
+from dpcore.functions import Expansion
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore_attacks.attacks.counterexample import load

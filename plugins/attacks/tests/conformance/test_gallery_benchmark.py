@@ -4,15 +4,9 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import (
-    REPLACE_ONE,
-    Direction,
-    Interactive,
-    Public,
-    PublicCoins,
-    Records,
-    SecretCoins,
-)
+from dpcore import REPLACE_ONE, Public, PublicCoins, Records, SecretCoins
+from dpcore.event import Direction
+from dpcore.functions import Interactive
 
 from doubles import domain
 from gallery.core import (

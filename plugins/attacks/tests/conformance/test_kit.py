@@ -15,9 +15,7 @@ import dpcore_attacks
 from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
-    OverCoins,
     PublicCoins,
-    Refuted,
     Registry,
     Sensitivity,
     SensitivityBound,
@@ -30,6 +28,7 @@ from dpcore.functions.interactive import Interactive
 from dpcore.registry.events import Catalogue
 from dpcore.registry.kinds import EVENT, MECHANISM
 from dpcore.registry.user_folder import data_folder
+from dpcore.sensitivity import OverCoins, Refuted
 from dpcore_attacks.attack_record import lookup
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case

@@ -6,8 +6,9 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import REPLACE_ONE, Exact, OneShot, Query, Sensitivity, SensitivityBound, Sum, SumQuery
+from dpcore import REPLACE_ONE, OneShot, Query, Sensitivity, SensitivityBound, Sum, SumQuery
 from dpcore.bound import Refused
+from dpcore.exact import Exact
 from dpcore.summing import SummingLearner
 from dpcore_attacks.attacks.counterexample import load
 from dpcore_attacks.attacks.falsifier import falsify

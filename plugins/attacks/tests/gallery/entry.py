@@ -14,7 +14,6 @@ from dpcore import (
     Adjacency,
     Categories,
     Domain,
-    Features,
     Learner,
     OneShot,
     Query,
@@ -24,6 +23,7 @@ from dpcore import (
     SensitivityBound,
     hookimpl,
 )
+from dpcore.models import Features
 
 from doubles import Numbers
 

@@ -8,16 +8,15 @@ import numpy as np
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
-    Conditional,
     Learner,
     OneShot,
     Query,
     Refused,
     Sensitivity,
     SensitivityBound,
-    WorstCase,
 )
 from dpcore.models.features.identity import Identity
+from dpcore.sensitivity import Conditional, WorstCase
 from dpcore_models.theorems.ridge import ridge_add_remove
 
 from doubles import Numbers

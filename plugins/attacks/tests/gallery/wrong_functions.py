@@ -7,10 +7,11 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Distance, Interactive, Learner, Oracle, Sensitivity, SensitivityBound
+from dpcore import Distance, Learner, Sensitivity, SensitivityBound
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.checks import positive
 from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.functions import Interactive, Oracle
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.mechanism import free

@@ -3,7 +3,7 @@
 import attrs
 import numpy as np
 
-from dpcore import REPLACE_LABEL, REPLACE_ONE, FeatureMap, Features
+from dpcore import REPLACE_LABEL, REPLACE_ONE
 from dpcore.checks import positive
 from dpcore.claims.accounting.methods.gdp import GdpAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
@@ -11,6 +11,7 @@ from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.event import Claims
 from dpcore.mechanism import Mechanism, Needs, free, from_real, to_real
+from dpcore.models import FeatureMap, Features
 from dpcore_models.features.cosines import Cosines
 
 MATCHES = "mechanism.event-matches-noise"

@@ -22,16 +22,13 @@ from opendp.measures import (
 )
 from opendp.mod import Measure, Measurement
 
-from dpcore import learner
-from dpcore.claims.plan.plan import Plan
+from dpcore import Answer, Event, Guarantee, Ledger, Plan, PublicCoins, learner
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError, ReleaseError, need, need_value
-from dpcore.event import Event, label_of
-from dpcore.guarantee import Guarantee, ReleaseKind
-from dpcore.learner import Answer, Model
-from dpcore.ledger.book import Ledger
+from dpcore.event import label_of
+from dpcore.guarantee import ReleaseKind
+from dpcore.models import Model
 from dpcore.private.admission import admit
-from dpcore.randomness import PublicCoins
 from dpcore.rounding import up
 from dpcore_bridges.events_of import events_of, require_proved
 from dpcore_bridges.opendp.groups import approximate_of_group, pure_of_group, zcdp_of_group

@@ -11,22 +11,12 @@ from opendp.domains import atom_domain, vector_domain
 from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain as OpenDPDomain, Measurement
 
+from dpcore import Distance, Event, Needs, Query, Sensitivity
 from dpcore.checks import positive
 from dpcore.claims.mechanisms.noise.release import Executed
 from dpcore.errors import ContractError, ParameterError, ReleaseError, need
-from dpcore.event import Event
-from dpcore.mechanism import (
-    Arithmetic,
-    Needs,
-    Prepared,
-    coordinates,
-    finite,
-    free,
-    from_real,
-)
-from dpcore.query import Query
+from dpcore.mechanism import Arithmetic, Prepared, coordinates, finite, free, from_real
 from dpcore.randomness import Stream
-from dpcore.sensitivity import Distance, Sensitivity
 from dpcore_bridges.opendp.privacy_map import event_of
 
 _PROBE = (1.0, 1)  # noise scale and size at which the metric is looked up

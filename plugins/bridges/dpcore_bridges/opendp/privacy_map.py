@@ -8,13 +8,12 @@ from opendp.measures import (
 )
 from opendp.mod import Measurement
 
-from dpcore.adjacency import Adjacency
+from dpcore import Adjacency, Event
 from dpcore.claims.accounting.methods.renyi import default_orders
 from dpcore.claims.events.concentrated import ZcdpEvent
 from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
 from dpcore.claims.events.renyi_curve import RenyiEvent
 from dpcore.errors import NoClaimError, need
-from dpcore.event import Event
 from dpcore.rounding import up
 
 

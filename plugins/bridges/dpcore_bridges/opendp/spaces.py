@@ -11,8 +11,7 @@ from opendp.domains import user_domain
 from opendp.metrics import change_one_distance, symmetric_distance
 from opendp.mod import Domain as OpenDPDomain, Metric
 
-from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
-from dpcore.claims.plan.plan import Plan
+from dpcore import ADD_REMOVE, REPLACE_ONE, Adjacency, Plan
 from dpcore.encoding.cells import named
 from dpcore.encoding.misfits import fit
 from dpcore.errors import AdjacencyError

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, cast
 
-from dpcore.bound import SensitivityBound
+from dpcore import Registry, SensitivityBound
 from dpcore.learner import AnyLearner
 from dpcore.mechanism import AnyMechanism
 from dpcore.registry.kinds import BOUND, LEARNER
-from dpcore.registry.registry import Registry
 from dpcore_bridges.sklearn.base import PrivateEstimator
 from dpcore_bridges.sklearn.components import chosen
 

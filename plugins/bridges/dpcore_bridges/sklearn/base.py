@@ -11,24 +11,28 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from dpcore.adjacency import REPLACE_ONE, Adjacency
-from dpcore.bound import SensitivityBound
-from dpcore.claims.accounting.budget import PrivacyBudget
+from dpcore import (
+    REPLACE_ONE,
+    Adjacency,
+    Ledger,
+    Plan,
+    PrivacyBudget,
+    PublicCoins,
+    Range,
+    Registry,
+    SecretCoins,
+    SensitivityBound,
+    price,
+)
 from dpcore.claims.events.relation_text import relation_of
-from dpcore.claims.plan.plan import Plan
-from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Range
+from dpcore.domain import Classes
 from dpcore.domain.domain import encoded_names
 from dpcore.errors import ContractError, need
-from dpcore.functions.learner import FunctionLearner
+from dpcore.functions import FunctionLearner
 from dpcore.learner import AnyLearner
-from dpcore.ledger.book import Ledger
 from dpcore.models.coefficients import Line, line_of
 from dpcore.private.admission import admit
 from dpcore.private.outcome import Outcome
-from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.registry.registry import Registry
-from dpcore.runs.price import price
 from dpcore.transcript.replay_process import HERE
 from dpcore_bridges.sklearn.components import mechanisms, predicting
 from dpcore_bridges.sklearn.domain import (

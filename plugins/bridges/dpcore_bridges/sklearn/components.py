@@ -6,17 +6,14 @@ from typing import Any, cast
 
 import msgspec
 
-from dpcore.claims.accounting.budget import PrivacyBudget
+from dpcore import Distance, Domain, DpcoreError, PrivacyBudget, Public, PublicCoins, Registry
 from dpcore.claims.mechanisms.usual import usual_mechanism
-from dpcore.domain.domain import Domain
-from dpcore.errors import ContractError, DpcoreError, SpecError, below, need
-from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import AnyLearner, Model, Public, Transformer, describe_kinds, promises
+from dpcore.errors import ContractError, SpecError, below, need
+from dpcore.functions import FunctionLearner
+from dpcore.learner import AnyLearner, describe_kinds, promises
 from dpcore.mechanism import AnyMechanism
-from dpcore.randomness import PublicCoins
+from dpcore.models import Model, Transformer
 from dpcore.registry.kinds import MECHANISM, Kind
-from dpcore.registry.registry import Registry
-from dpcore.sensitivity import Distance
 from dpcore.specs.components import NAME, bind, struct_of
 from dpcore.yaml.located import of_plain
 

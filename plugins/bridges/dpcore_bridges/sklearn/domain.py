@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from dpcore.adjacency import Adjacency
-from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Range
-from dpcore.domain.domain import Column, Domain
+from dpcore import Adjacency, Categories, Domain, Range
+from dpcore.domain import Classes
+from dpcore.domain.domain import Column
 from dpcore.encoding.cells import cells
 from dpcore.errors import ParameterError, need
 

@@ -15,9 +15,8 @@ from fractions import Fraction
 import attrs
 from sqlglot import exp
 
-from dpcore.query import SumQuery
+from dpcore import Distance, SumQuery
 from dpcore.rounding import down, up
-from dpcore.sensitivity import Distance
 from dpcore_engines.sql.number import INTEGER, Number, chosen, constant, named
 
 _FAR, _EXACT = 2.0**44, 1 << 53

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from dpcore import Domain, Range
 from dpcore.domain.bins import Binned
-from dpcore.domain.columns import Range
-from dpcore.domain.domain import Domain
 from dpcore_engines.sql.columns import Kind
 
 ROWS = 768

@@ -5,12 +5,20 @@ from typing import ClassVar
 
 import attrs
 
-from dpcore.adjacency import Adjacency
-from dpcore.bound import Claims, Refused, SensitivityBound
-from dpcore.learner import AnyLearner, Learner, Public
+from dpcore import (
+    Adjacency,
+    Distance,
+    Learner,
+    Public,
+    Query,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+)
+from dpcore.bound import Claims
+from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
-from dpcore.query import Query
-from dpcore.sensitivity import AnySensitivity, Distance, Sensitivity
+from dpcore.sensitivity import AnySensitivity
 from dpcore_models.learners.best_of import CHOICE, FITS, BestOf
 
 _WITHHOLDS = "its bound withholds the number of records, which candidates share"

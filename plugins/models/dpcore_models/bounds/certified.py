@@ -5,13 +5,8 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
 
-from dpcore.adjacency import Adjacency
-from dpcore.bound import Refused, SensitivityBound
-from dpcore.domain.domain import Domain
-from dpcore.learner import Public
+from dpcore import Adjacency, Domain, Public, Query, Refused, Sensitivity, SensitivityBound
 from dpcore.learners.bounds.by_relation import ByRelation
-from dpcore.query import Query
-from dpcore.sensitivity import Sensitivity
 
 
 @runtime_checkable

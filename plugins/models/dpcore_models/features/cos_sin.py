@@ -8,10 +8,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore import Domain, PublicCoins
 from dpcore.checks import positive, positive_integer
-from dpcore.domain.domain import Domain
-from dpcore.models.features.base import FeatureMap, Features
-from dpcore.randomness import PublicCoins
+from dpcore.models import FeatureMap, Features
 from dpcore_models.features.frequencies import ROUNDING, gaussian_frequencies
 from dpcore_models.features.turns import Turns, cosines, sines
 

@@ -24,16 +24,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore import Answer, Distance, Domain, Learner, Public, Published, Query, Records
 from dpcore.checks import fraction
-from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
-from dpcore.learner import Answer, Learner, Public, Published, ScoringModel, State, promises
+from dpcore.learner import State, promises
+from dpcore.models import ScoringModel
 from dpcore.models.shown_model import ShownModel
-from dpcore.query import Query, Reads
+from dpcore.query import Reads
 from dpcore.randomness import LearnerCoins
-from dpcore.records import Records
-from dpcore.sensitivity import Distance
 from dpcore_models.learners.losses import LOSS_UNIT, require_clip, total_loss
 
 CHOICE = "choice"

@@ -7,13 +7,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore import Domain, Public, Query, Records
 from dpcore.checks import positive
-from dpcore.domain.domain import Domain
-from dpcore.learner import Public
 from dpcore.learners.bounds.by_relation import ByRelation
-from dpcore.query import Query, Reads
+from dpcore.query import Reads
 from dpcore.randomness import LearnerCoins
-from dpcore.records import Records
 from dpcore_models.learners.regression import FeatureRegression
 from dpcore_models.solvers.certified import Certified
 from dpcore_models.solvers.huber_ridge import HuberRidge

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore import Domain, Records
 from dpcore.checks import positive
-from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
-from dpcore.learner import ScoringModel
-from dpcore.records import Records
+from dpcore.models import ScoringModel
 
 LOSS_UNIT = -30
 """log2 of what losses are rounded to multiples of, so that their sums are exact."""

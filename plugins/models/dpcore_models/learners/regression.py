@@ -7,16 +7,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.columns import Range
-from dpcore.domain.domain import Domain
+from dpcore import Answer, Distance, Domain, OneShot, Public, Query, Range, Records
 from dpcore.interval import NoiseLaw
-from dpcore.learner import Answer, LinearScoreModel, Public
-from dpcore.learners.conversation import OneShot
-from dpcore.models.features.base import FeatureMap
-from dpcore.models.linear import LinearModel
-from dpcore.query import Query, Reads
-from dpcore.records import Records
-from dpcore.sensitivity import Distance
+from dpcore.models import FeatureMap, LinearModel, LinearScoreModel
+from dpcore.query import Reads
 from dpcore_models.learners.even_noise import EvenNoise, even_noise
 from dpcore_models.solvers.short_rows import FoldedRows, ShortRows
 

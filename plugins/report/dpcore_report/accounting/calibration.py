@@ -14,13 +14,11 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from dpcore.accountant import Accountant
-from dpcore.adjacency import Adjacency
+from dpcore import Accountant, Adjacency, Event
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.accounting.methods.pld import PldAccountant
 from dpcore.claims.accounting.methods.renyi import RenyiAccountant
 from dpcore.errors import NoClaimError, need
-from dpcore.event import Event
 from dpcore.interval import Interval
 from dpcore.shown import in_digits
 

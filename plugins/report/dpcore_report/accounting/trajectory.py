@@ -11,10 +11,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import Adjacency
+from dpcore import Adjacency, Event
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.errors import need
-from dpcore.event import Event
 from dpcore.interval import Interval
 
 

@@ -12,10 +12,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dpcore.adjacency import Adjacency
+from dpcore import Adjacency, Event
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.errors import SpecError, below, need
-from dpcore.event import Event
 from dpcore.registry.events import Catalogue
 from dpcore_report.accounting.account import relation_and_events
 from dpcore_report.accounting.trajectory import trajectory

@@ -16,9 +16,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum, SumQuery
+from dpcore import Answer, Distance, Public, Query, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of, positive_integer
 from dpcore.errors import ContractError, ParameterError, need
+from dpcore.exact import Exact
 from dpcore.interval import NoiseLaw
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.conversation import Transcript

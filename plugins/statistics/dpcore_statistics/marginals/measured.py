@@ -15,8 +15,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Domain, Exact, Public, Records, Sum
+from dpcore import Answer, Domain, Public, Records, Sum
 from dpcore.errors import need
+from dpcore.exact import Exact
 from dpcore.interval import NoiseLaw
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Statistics

@@ -22,7 +22,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Query, Sensitivity, Stream
+from dpcore import Query, Sensitivity
 from dpcore.checks import fraction
 from dpcore.claims.events.randomized_response import PureEvent
 from dpcore.claims.mechanisms.choice import Choice
@@ -30,6 +30,7 @@ from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_law
 from dpcore.claims.mechanisms.noise.release import drawable, whole_numbers_only
 from dpcore.errors import need
 from dpcore.mechanism import integers
+from dpcore.randomness import Stream
 
 
 @attrs.frozen(kw_only=True)

@@ -23,17 +23,17 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Adjacency, Direction, Mechanism, Query, Sensitivity, Stream
+from dpcore import Adjacency, Distance, Mechanism, Needs, Query, Sensitivity
 from dpcore.checks import fraction, positive, positive_integer
 from dpcore.claims.events.gaussian import gaussian_curve
 from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.claims.mechanisms.noise.release import drawable
 from dpcore.errors import ContractError, need
-from dpcore.event import VectorEvent
+from dpcore.event import Direction, VectorEvent
 from dpcore.interval import NormalSpread
-from dpcore.mechanism import Arithmetic, Needs, free
+from dpcore.mechanism import Arithmetic, free
+from dpcore.randomness import Stream
 from dpcore.rounding import up
-from dpcore.sensitivity import Distance
 
 _GRID = 10  # counts are multiples of 2^-10
 _SMOOTHING = 3.0  # steps: the grid's noise is then a continuous one, rounded at random (T13)

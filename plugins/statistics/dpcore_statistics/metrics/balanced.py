@@ -23,10 +23,9 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
-from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Range
-from dpcore.metrics.base import Held
-from dpcore.metrics.priced import PricedMetric
+from dpcore import Range
+from dpcore.domain import Classes
+from dpcore.metrics import Held, PricedMetric
 from dpcore.rounding import up
 from dpcore_statistics.metrics.shares import rare, small_share
 

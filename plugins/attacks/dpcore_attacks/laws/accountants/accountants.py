@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import chain, pairwise
 
-from dpcore.accountant import Accountant, UnsupportedEventError
-from dpcore.adjacency import REPLACE_LABEL, REPLACE_ONE
+from dpcore import REPLACE_LABEL, REPLACE_ONE, Accountant, Event
+from dpcore.accountant import UnsupportedEventError
 from dpcore.claims.accounting.crossing import event_epsilon
 from dpcore.claims.accounting.methods.basic import BasicAccountant
 from dpcore.claims.accounting.methods.gdp import GdpAccountant
 from dpcore.claims.events.gaussian import GaussianEvent, gaussian_epsilon
 from dpcore.errors import AdjacencyError, NoClaimError
-from dpcore.event import Event
 from dpcore_attacks.laws.law import (
     BrokenLawError,
     Law,

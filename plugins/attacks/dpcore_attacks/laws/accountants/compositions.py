@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
-from dpcore.accountant import Accountant, UnsupportedEventError
-from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from dpcore import ADD_REMOVE, REPLACE_ONE, Accountant, Adjacency, Event
+from dpcore.accountant import UnsupportedEventError
 from dpcore.claims.accounting.methods.pld import PldAccountant
 from dpcore.claims.events.concentrated import ZcdpEvent
 from dpcore.claims.events.gaussian import GaussianEvent
@@ -20,7 +20,6 @@ from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.errors import AdjacencyError, NoClaimError
-from dpcore.event import Event
 from dpcore.interval import Interval
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, skip_if
 

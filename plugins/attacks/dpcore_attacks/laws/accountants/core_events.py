@@ -1,6 +1,6 @@
 """Events of the core that neither a mechanism's query nor plain numbers make: one of each kind."""
 
-from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore import ADD_REMOVE, REPLACE_ONE, Event
 from dpcore.claims.events.composition import ComposedEvent
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.gaussian_mixture import GaussianMixtureEvent
@@ -12,7 +12,6 @@ from dpcore.claims.events.random_stopping import RandomStoppingEvent
 from dpcore.claims.events.renyi_curve import CurveEvent, RenyiEvent
 from dpcore.claims.events.truncated_batch import TruncatedBatchEvent
 from dpcore.claims.events.without_replacement import WithoutReplacementEvent
-from dpcore.event import Event
 
 
 def core_events() -> tuple[Event, ...]:

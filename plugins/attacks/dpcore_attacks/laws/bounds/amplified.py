@@ -9,19 +9,22 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.bound import Refused
+from dpcore import (
+    Distance,
+    DpcoreError,
+    Mechanism,
+    Query,
+    Records,
+    Refused,
+    SecretCoins,
+    Sensitivity,
+)
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.plan.planned_query import cost
-from dpcore.errors import DpcoreError
-from dpcore.functions.interactive import Interactive
-from dpcore.functions.kernels.base import Expansion
-from dpcore.mechanism import Mechanism, from_real, to_real
+from dpcore.functions import Expansion, Interactive
+from dpcore.mechanism import from_real, to_real
 from dpcore.private.sampling import draw, draw_with, scheme_of_ask
-from dpcore.query import Query
-from dpcore.randomness import SecretCoins
-from dpcore.records import Records
 from dpcore.sampling import Order, Sampling
-from dpcore.sensitivity import Distance, Sensitivity
 from dpcore_attacks.attacks.constructions import FAMILIES, starts
 from dpcore_attacks.attacks.neighbours import Pair, pair_of
 from dpcore_attacks.attacks.rows import Rows

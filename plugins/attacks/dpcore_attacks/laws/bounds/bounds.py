@@ -9,16 +9,17 @@ import attrs
 import numpy as np
 import scipy
 
-from dpcore.adjacency import (
+from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
     REPLACE_ONE,
     Adjacency,
+    PublicCoins,
+    Refused,
+    SecretCoins,
     replace_features,
 )
-from dpcore.bound import Refused
 from dpcore.private.sampling import draw_rows
-from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.sampling import Order
 from dpcore.sensitivity import AnySensitivity, HitLaw, OverCoins, SensitivityLaw
 from dpcore_attacks.attacks.counterexample import Counterexample

@@ -10,16 +10,20 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import REPLACE_ONE
-from dpcore.bound import Refused
+from dpcore import (
+    REPLACE_ONE,
+    Distance,
+    DpcoreError,
+    Public,
+    Query,
+    Records,
+    Refused,
+    SummingLearner,
+    SumQuery,
+)
 from dpcore.claims.pricing.unit_claims import clips_persons
-from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
-from dpcore.learner import Public
-from dpcore.query import Query, SumQuery
-from dpcore.records import Records
-from dpcore.sensitivity import Distance
-from dpcore.summing import SummingLearner, sums_exactly
+from dpcore.summing import sums_exactly
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, asks_of
 from dpcore_attacks.laws.bounds.sums import exact_ratio, universe

@@ -13,17 +13,21 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
-from dpcore.bound import Refused
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Distance,
+    Domain,
+    Range,
+    Records,
+    Refused,
+    SummingLearner,
+    SumQuery,
+)
 from dpcore.domain.bins import equal_edges
-from dpcore.domain.columns import Range
-from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import project_table
 from dpcore.exact import Exact
-from dpcore.query import SumQuery
-from dpcore.records import Records
-from dpcore.sensitivity import Distance
-from dpcore.summing import SummingLearner, require_sum, sums_exactly
+from dpcore.summing import require_sum, sums_exactly
 from dpcore_attacks.attacks.movement import ALLOWANCE
 from dpcore_attacks.attacks.rows import Rows, cells_of
 from dpcore_attacks.attacks.setting import Case, asks_of

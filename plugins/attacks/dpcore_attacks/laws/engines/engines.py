@@ -12,15 +12,12 @@ from itertools import product
 import attrs
 import numpy as np
 
-from dpcore.domain.columns import Range
-from dpcore.domain.domain import Domain
+from dpcore import Domain, DpcoreError, Engine, Range, Records, SecretCoins
 from dpcore.encoding.tables import project_table
-from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
-from dpcore.private.engines.base import Engine, Task
+from dpcore.private.engines.base import Task
 from dpcore.private.engines.selection import EVERYTHING, Coins, Complement, Selection, Smallest
-from dpcore.randomness import SecretCoins
-from dpcore.records import Folded, Records
+from dpcore.records import Folded
 from dpcore.source import Columns, Part
 from dpcore_attacks.laws.law import (
     BrokenLawError,

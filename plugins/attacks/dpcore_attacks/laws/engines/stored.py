@@ -19,21 +19,29 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.columns import Categories, Holds, Range
-from dpcore.domain.domain import Domain
+from dpcore import (
+    Categories,
+    Distance,
+    Domain,
+    DpcoreError,
+    Engine,
+    Public,
+    PublicCoins,
+    Range,
+    Records,
+    SecretCoins,
+    Sum,
+    SumQuery,
+)
+from dpcore.domain.columns import Holds
 from dpcore.encoding.blocks import Encoding
 from dpcore.encoding.tables import project_table
-from dpcore.errors import DpcoreError, RequestError, SourceError
+from dpcore.errors import RequestError, SourceError
 from dpcore.exact import Exact
-from dpcore.learner import Public
 from dpcore.learners.sums import SumPart
-from dpcore.private.engines.base import Engine, Workload
+from dpcore.private.engines.base import Workload
 from dpcore.private.engines.records import EngineRecords
 from dpcore.private.engines.selection import Complement, Smallest
-from dpcore.query import Sum, SumQuery
-from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.records import Records
-from dpcore.sensitivity import Distance
 from dpcore.source import Location, Reading, Source
 from dpcore.summing import Cut, Tally
 from dpcore_attacks.laws.engines.engines import (

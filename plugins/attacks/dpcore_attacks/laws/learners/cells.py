@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcore.domain.domain import Domain
+from dpcore import Domain, Records
 from dpcore.encoding.tables import project_table
-from dpcore.records import Records
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
 from dpcore_attacks.laws.learners.persons import LAWS as OF_PERSONS, person_verdicts

@@ -6,9 +6,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.domain import Domain
-from dpcore.models.features.base import FeatureMap
-from dpcore.randomness import PublicCoins
+from dpcore import Domain, PublicCoins
+from dpcore.models import FeatureMap
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.source_constants import written, written_rows
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge_all, skip_if

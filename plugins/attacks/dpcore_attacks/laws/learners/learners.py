@@ -12,22 +12,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore import Answer, Learner, Published, Query, Records, SecretCoins
 from dpcore.encoding.tables import project_table
-from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import (
-    Answer,
-    AnyLearner,
-    Learner,
-    Model,
-    Published,
-    ScoringModel,
-    Transformer,
-    promises,
-)
-from dpcore.models.description import Described, describe
-from dpcore.query import Query
-from dpcore.randomness import SecretCoins
-from dpcore.records import Records
+from dpcore.functions import FunctionLearner
+from dpcore.learner import AnyLearner, promises
+from dpcore.models import Described, Model, ScoringModel, Transformer
+from dpcore.models.description import describe
 from dpcore.transcript.isolated_copies import published, settled, transcript
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.rows import Rows

@@ -8,19 +8,28 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import ADD_REMOVE, Adjacency
-from dpcore.bound import Refused, SensitivityBound
-from dpcore.domain.domain import Domain, Table
+from dpcore import (
+    ADD_REMOVE,
+    Adjacency,
+    Distance,
+    Domain,
+    Learner,
+    OneShot,
+    Public,
+    Query,
+    Records,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+    Sum,
+    SummingLearner,
+    SumQuery,
+)
+from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
-from dpcore.learner import Learner, Public, ScoringModel
-from dpcore.learners.conversation import OneShot
+from dpcore.models import LinearModel, ScoringModel
 from dpcore.models.features.identity import Identity
-from dpcore.models.linear import LinearModel
-from dpcore.query import Query, Sum, SumQuery
 from dpcore.randomness import LearnerCoins
-from dpcore.records import Records
-from dpcore.sensitivity import Distance, Sensitivity
-from dpcore.summing import SummingLearner
 
 
 @attrs.frozen(kw_only=True)

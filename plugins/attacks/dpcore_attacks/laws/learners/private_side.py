@@ -15,21 +15,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore import Learner, PublicCoins, Published, Query, Records, SecretCoins
 from dpcore.encoding.tables import project_table
-from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import (
-    Learner,
-    Model,
-    ProbabilityModel,
-    Published,
-    ScoringModel,
-    Transformer,
-    promises,
-)
+from dpcore.functions import FunctionLearner
+from dpcore.learner import promises
+from dpcore.models import Model, ProbabilityModel, ScoringModel, Transformer
 from dpcore.models.description import describe
-from dpcore.query import Query
-from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.records import Records
 from dpcore.transcript.isolated_copies import collect_arrays, frozen, published, settled, transcript
 from dpcore_attacks.attacks.constructions import starts
 from dpcore_attacks.attacks.neighbours import Pair, pair_of

@@ -9,10 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from dpcore.bound import Refused
-from dpcore.functions.process import Process, ProcessQuery
-from dpcore.query import Query
-from dpcore.randomness import SecretCoins
+from dpcore import Query, Refused, SecretCoins
+from dpcore.functions import Process, ProcessQuery
 from dpcore.sensitivity import StepSensitivity
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.attacks.statistic import compute, same

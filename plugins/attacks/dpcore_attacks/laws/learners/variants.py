@@ -6,11 +6,10 @@ from typing import Any, TypeVar
 
 import attrs
 
-from dpcore.domain.columns import Categories, Range
-from dpcore.domain.domain import Domain
+from dpcore import Categories, Domain, Range
 from dpcore.errors import ParameterError
-from dpcore.functions.kernels.base import Kernel
-from dpcore.models.features.base import FeatureMap
+from dpcore.functions import Kernel
+from dpcore.models import FeatureMap
 from dpcore_attacks.attacks.setting import Case
 
 Map = TypeVar("Map", FeatureMap, Kernel)

@@ -8,8 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.claims.mechanisms.noise.additive import AdditiveNoise, IntegerLaw
-from dpcore.randomness import SecretCoins
+from dpcore import AdditiveNoise, IntegerLaw, SecretCoins
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laws.law import RATE, Law, Verdict, fail_if, judge
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase

@@ -8,9 +8,7 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import DpcoreError
-from dpcore.event import Event
-from dpcore.sensitivity import Distance
+from dpcore import Distance, DpcoreError, Event
 from dpcore_attacks.laboratory.draws import Bench
 from dpcore_attacks.laboratory.excess import Sample
 from dpcore_attacks.laboratory.noise_streams import RecordedStream

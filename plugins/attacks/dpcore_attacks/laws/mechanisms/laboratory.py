@@ -9,10 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.claims.mechanisms.noise.additive import AdditiveNoise
-from dpcore.errors import DpcoreError
-from dpcore.mechanism import Mechanism
-from dpcore.sensitivity import Distance
+from dpcore import AdditiveNoise, Distance, DpcoreError, Mechanism
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.draws import Bench, groups, last_digit
 from dpcore_attacks.laboratory.excess import Sample

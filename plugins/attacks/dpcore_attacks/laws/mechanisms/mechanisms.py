@@ -10,13 +10,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import REPLACE_ONE
-from dpcore.errors import DpcoreError
-from dpcore.event import Direction, Event
-from dpcore.mechanism import Mechanism, from_real, to_real
-from dpcore.query import Query
-from dpcore.randomness import SecretCoins
-from dpcore.sensitivity import Distance, Sensitivity
+from dpcore import (
+    REPLACE_ONE,
+    Distance,
+    DpcoreError,
+    Event,
+    Mechanism,
+    Query,
+    SecretCoins,
+    Sensitivity,
+)
+from dpcore.event import Direction
+from dpcore.mechanism import from_real, to_real
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.certify import certified, smallest
 from dpcore_attacks.laboratory.noise_streams import asks

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from dpcore.adjacency import REPLACE_ONE
+from dpcore import REPLACE_ONE, Ledger, SecretCoins
 from dpcore.claims.events.gaussian import GaussianEvent
-from dpcore.ledger.book import Ledger
-from dpcore.ledger.charge import Charge
-from dpcore.randomness import SecretCoins
+from dpcore.ledger import Charge
 from dpcore.single_use import SingleUse
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, raises
 

@@ -14,12 +14,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.claims.plan.plan import Plan
+from dpcore import Distance, DpcoreError, Mechanism, Plan, SecretCoins
 from dpcore.claims.plan.planned_query import Ask
-from dpcore.errors import DpcoreError, NoClaimError, ReleaseError
-from dpcore.mechanism import Mechanism, from_real, to_real
-from dpcore.randomness import SecretCoins
-from dpcore.sensitivity import Distance
+from dpcore.errors import NoClaimError, ReleaseError
+from dpcore.mechanism import from_real, to_real
 from dpcore_attacks.audits.auditor import audit_samples
 from dpcore_attacks.audits.claims import Curve
 from dpcore_attacks.audits.features import NAMES, Comparison

@@ -7,10 +7,16 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, Adjacency, replace_features
-from dpcore.errors import DpcoreError
-from dpcore.event import Direction, Event
-from dpcore.sensitivity import Distance
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    Adjacency,
+    Distance,
+    DpcoreError,
+    Event,
+    replace_features,
+)
+from dpcore.event import Direction
 from dpcore_attacks.laboratory.draws import Bench, bases
 from dpcore_attacks.laboratory.excess import EPSILONS
 from dpcore_attacks.laws.law import RATE, NotApplicableError, skip_if

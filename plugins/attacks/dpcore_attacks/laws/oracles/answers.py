@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from dpcore.claims.events.composition import repeated
 from dpcore.errors import ExhaustedError
-from dpcore.functions.interactive import Oracle
-from dpcore.functions.kernels.base import Expansion
+from dpcore.functions import Expansion, Oracle
 from dpcore_attacks.attacks.oracle_attack import Duel
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.excess import Sample

@@ -12,15 +12,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.adjacency import REPLACE_ONE
-from dpcore.errors import DpcoreError, ExhaustedError
-from dpcore.functions.interactive import Interactive, Oracle
-from dpcore.functions.kernels.base import Expansion, Kernel
+from dpcore import REPLACE_ONE, DpcoreError, SecretCoins, Sensitivity
+from dpcore.errors import ExhaustedError
+from dpcore.functions import Expansion, FunctionQuery, Interactive, Kernel, Oracle
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
-from dpcore.functions.learner import FunctionQuery
-from dpcore.randomness import SecretCoins
-from dpcore.sensitivity import Refuted, Sensitivity, Validity, WorstCase
+from dpcore.sensitivity import Refuted, Validity, WorstCase
 from dpcore_attacks.attacks.oracle_attack import Duel, attack
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.certify import smallest

@@ -13,11 +13,10 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from dpcore.domain.columns import Categories, Holds, Range
-from dpcore.domain.domain import Domain
+from dpcore import Categories, Domain, Range, Records
+from dpcore.domain.columns import Holds
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
-from dpcore.records import Records
 from dpcore.source import Location, Part, Reading, Source
 from dpcore.sources.read_all import whole
 from dpcore_attacks.attacks.source_constants import written

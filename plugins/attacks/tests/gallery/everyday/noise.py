@@ -5,7 +5,8 @@ import math
 import attrs
 import numpy as np
 
-from dpcore import FeatureMap, Interval
+from dpcore.interval import Interval
+from dpcore.models import FeatureMap
 
 from gallery.core import BasicAccountant, RenyiAccountant, ZcdpAccountant
 from gallery.entry import Drawn, Single

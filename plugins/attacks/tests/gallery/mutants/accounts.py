@@ -5,7 +5,8 @@ import math
 import attrs
 import numpy as np
 
-from dpcore import Direction, Interval
+from dpcore.event import Direction
+from dpcore.interval import Interval
 
 from gallery.core import (
     BasicAccountant,

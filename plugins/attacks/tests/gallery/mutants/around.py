@@ -5,7 +5,8 @@ import math
 import attrs
 import numpy as np
 
-from dpcore import REPLACE_ONE, Exact, Range, Records, Refused
+from dpcore import REPLACE_ONE, Range, Records, Refused
+from dpcore.exact import Exact
 
 from gallery.entry import subclass
 

@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from dpcore import Interactive, Mechanism, Needs
+from dpcore import Mechanism, Needs
+from dpcore.functions import Interactive
 
 from gallery.core import (
     DiscreteGaussian,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpcore import Stream
+from dpcore.randomness import Stream
 
 
 class Weak(Stream):

@@ -5,7 +5,9 @@ import math
 import attrs
 import numpy as np
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Adjacency, Claims, Direction, Event, Interval, Query
+from dpcore import ADD_REMOVE, REPLACE_ONE, Adjacency, Event, Query
+from dpcore.event import Claims, Direction
+from dpcore.interval import Interval
 
 from gallery.core import (
     BasicAccountant,

@@ -5,7 +5,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import Expansion, Interactive, Oracle
+from dpcore.functions import Expansion, Interactive, Oracle
 
 from gallery.core import (
     GaussianKernel,

@@ -5,7 +5,8 @@ import math
 import attrs
 import numpy as np
 
-from dpcore import ADD_REMOVE, Poisson, Query
+from dpcore import ADD_REMOVE, Query
+from dpcore.sampling import Poisson
 
 from gallery.entry import Claim, Released, bounded, where
 from gallery.reported.sums import clipped_rows

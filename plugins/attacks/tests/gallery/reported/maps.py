@@ -6,7 +6,8 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import Expansion, FeatureMap, FunctionLearner, FunctionQuery, Kernel
+from dpcore.functions import Expansion, FunctionLearner, FunctionQuery, Kernel
+from dpcore.models import FeatureMap
 
 from gallery.core import GaussianKernel, ridge_replace_one
 from gallery.entry import Claim, Drawn, Single, bounded, where

@@ -6,7 +6,8 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import Claims, Mechanism, Needs
+from dpcore import Mechanism, Needs
+from dpcore.event import Claims
 
 from gallery.core import (
     Gaussian,

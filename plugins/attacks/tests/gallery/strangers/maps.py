@@ -5,7 +5,8 @@ import math
 import attrs
 import numpy as np
 
-from dpcore import Expansion, FeatureMap, Interactive, Oracle
+from dpcore.functions import Expansion, Interactive, Oracle
+from dpcore.models import FeatureMap
 
 from gallery.core import GaussianEvent, free, positive
 from gallery.entry import Claim, Drawn, Single, bounded, where

@@ -9,17 +9,10 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import (
-    ADD_REMOVE,
-    Claims,
-    Direction,
-    Event,
-    Expansion,
-    FeatureMap,
-    Interactive,
-    Needs,
-    Oracle,
-)
+from dpcore import ADD_REMOVE, Event, Needs
+from dpcore.event import Claims, Direction
+from dpcore.functions import Expansion, Interactive, Oracle
+from dpcore.models import FeatureMap
 
 from gallery.core import GaussianEvent, GdpAccountant, LaplaceEvent, ZcdpAccountant, free, positive
 from gallery.entry import Claim, Drawn, Released, Single, bounded, where

@@ -5,7 +5,7 @@ import math
 import attrs
 import numpy as np
 
-from dpcore import Interval
+from dpcore.interval import Interval
 
 from gallery.core import BasicAccountant, RenyiAccountant, ZcdpAccountant
 from gallery.entry import Single

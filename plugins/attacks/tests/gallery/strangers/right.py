@@ -6,7 +6,9 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import ADD_REMOVE, FeatureMap, Interval
+from dpcore import ADD_REMOVE
+from dpcore.interval import Interval
+from dpcore.models import FeatureMap
 
 from gallery.core import BasicAccountant
 from gallery.entry import Claim, Drawn, Released, Single, bounded, where

@@ -3,7 +3,8 @@
 import attrs
 import numpy as np
 
-from dpcore import FeatureMap, Interval
+from dpcore.interval import Interval
+from dpcore.models import FeatureMap
 
 from gallery.core import GdpAccountant, RenyiAccountant, ZcdpAccountant
 from gallery.entry import Drawn, Single

@@ -5,7 +5,8 @@ import math
 import attrs
 import numpy as np
 
-from dpcore import ADD_REMOVE, Expansion
+from dpcore import ADD_REMOVE
+from dpcore.functions import Expansion
 
 from gallery.entry import Claim, Released, bounded, where
 from gallery.reported.functions import SumForm, WithGaussian
