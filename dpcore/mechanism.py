@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Self, cast
@@ -39,6 +40,11 @@ def free(*, validator: Callable[[Any, Any, Any], None]) -> Any:
 def is_free(field: attrs.Attribute[Any]) -> bool:
     """Whether a mechanism's field is the one that calibration sets."""
     return _FREE in field.metadata
+
+
+def is_calibrated(mechanism: AnyMechanism) -> bool:
+    """Whether a mechanism's free field has a value."""
+    return getattr(mechanism, free_field(type(mechanism))) is not None
 
 
 def free_field(mechanism: type[AnyMechanism]) -> str:
@@ -97,10 +103,15 @@ class Needs:
 
 
 _FORMER = {
-    *("distance", "answers", "takes", "takes_integers", "additive", "by_person", "spherical"),
-    "draws_elsewhere",
+    **{"distance": "needs.distance", "answers": "needs.query", "takes": "needs.sensitivities"},
+    **{"takes_integers": "needs.integers", "additive": "needs.additive"},
+    **{"by_person": "needs.persons", "spherical": "needs.bands"},
+    "draws_elsewhere": "needs.stream, and its opposite",
+    "event_of_move": "event(query, sensitivity, moved)",
+    "spread": "noise_distribution",
+    "calibrated": "the function is_calibrated",
 }
-"""Members of mechanisms before they had `needs`."""
+"""Members that mechanisms had before, and what took their place."""
 
 
 class AnyMechanism(ABC):
@@ -117,21 +128,26 @@ class AnyMechanism(ABC):
     """Theorem behind `event`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse members that `needs` took the place of.
+        """Refuse members that are gone, and an `event` of the two arguments that it had.
 
-        They would be passed over, and a class above with `needs` of its own could then be asked
-        what this one forbids.
+        They would be passed over, and what the class above states could allow more, or cost less.
 
         Raises:
-            ContractError: the class defines one of them.
+            ContractError: the class has one of them.
         """
         super().__init_subclass__(**options)
-        former = sorted(_FORMER & cls.__dict__.keys())
+        former = sorted(_FORMER.keys() & cls.__dict__.keys())
+        places = ", ".join(f"{name} (now {_FORMER[name]})" for name in former)
         need(
             not former,
             ContractError,
-            f"{cls.__name__} defines {', '.join(former)}, which nothing reads: state it in "
-            "`needs`, a dpcore.Needs",
+            f"{cls.__name__} defines what nothing reads any more: {places}",
+        )
+        need(
+            "moved" in inspect.signature(cls.event).parameters,
+            ContractError,
+            f"{cls.__name__}.event must be event(query, sensitivity, moved=None); it may ignore "
+            "`moved`",
         )
 
     @property
@@ -141,11 +157,6 @@ class AnyMechanism(ABC):
 
         A property where it depends on a field, a plain class attribute where it does not.
         """
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether the free field has a value."""
-        return getattr(self, free_field(type(self))) is not None
 
     def planned(self, query: Query) -> Query:
         """The query as it is priced: `event` is composed `at_most` times."""
@@ -158,7 +169,7 @@ class AnyMechanism(ABC):
         """
         return ""
 
-    def spread(self, query: Query, sensitivity: Any) -> NoiseLaw | None:
+    def noise_distribution(self, query: Query, sensitivity: Any) -> NoiseLaw | None:
         """The law of the noise on each coordinate, for error bars; None where it states none."""
         return None
 
@@ -167,12 +178,14 @@ class AnyMechanism(ABC):
         """Set the free field so that one ask costs about mu = 1/scale; loss falls in scale."""
 
     @abstractmethod
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
-        """What one ask may cost, for the sensitivity's adjacency."""
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
+        """What one ask may cost, for the sensitivity's adjacency.
 
-    def event_of_move(self, query: Query, sensitivity: Any, moved: float) -> Event:
-        """The same, of two datasets whose statistics are at most `moved` <= sensitivity apart."""
-        return self.event(query, sensitivity)
+        Args:
+            moved: How far apart the statistics of the two datasets are at most, where that is less
+                than the sensitivity; None is the sensitivity. The noise is the same. Whatever
+                ignores it states the cost of the farthest two, which is never too little.
+        """
 
 
 class Mechanism(AnyMechanism):

@@ -107,7 +107,10 @@ def spreads(learner, domain, epsilon, adjacency=ADD_REMOVE):
     plan = price_learner(learner, domain=domain, adjacency=adjacency, epsilon=epsilon, delta=1e-6)
     (release,) = plan.schedule.releases
     return {
-        ask.query.name: (ask.mechanism, ask.mechanism.spread(ask.query, ask.sensitivity))
+        ask.query.name: (
+            ask.mechanism,
+            ask.mechanism.noise_distribution(ask.query, ask.sensitivity),
+        )
         for ask in release.asks.values()
     }
 

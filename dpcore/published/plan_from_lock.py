@@ -24,7 +24,7 @@ from dpcore.claims.pricing.release_domains import plan_look, seen
 from dpcore.claims.pricing.statement import publication, stated
 from dpcore.errors import ReplayError, map_below, need
 from dpcore.learner import AnyLearner, Public
-from dpcore.mechanism import AnyMechanism, free_field
+from dpcore.mechanism import AnyMechanism, free_field, is_calibrated
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry.components import AdmittedComponents
@@ -166,7 +166,7 @@ def _schedule_release(
                 ask,
                 # The lock says the noise, unless the spec has set it.
                 mechanism=ask.mechanism
-                if ask.mechanism.calibrated
+                if is_calibrated(ask.mechanism)
                 else _set_noise(ask.mechanism, locked.asks[name].noise),
                 share=ask.share * release.share,
             )

@@ -134,7 +134,7 @@ def test_a_statistic_with_the_staircase_has_its_bars(staircase, learner, delta):
 
 def test_bars_of_noise_without_a_law_are_not_stated(staircase):
     class Silent(staircase.Staircase):
-        def spread(self, query, sensitivity):
+        def noise_distribution(self, query, sensitivity):
             return None
 
     silent = plugin_of("", "silent")

@@ -144,7 +144,7 @@ class DiscreteGaussian(Executed):
         """noise_width = scale * l2_sensitivity, so that mu is about 1/scale."""
         return attrs.evolve(self, noise_width=scale * sensitivity.unit)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """The tightest of the three claims above that applies."""
         width, far, adjacency = self.noise_width, sensitivity.unit, sensitivity.adjacency
         if query.real_size == 1 and _EXACT[0] <= width <= _EXACT[1] and far <= _FARTHEST:
@@ -158,7 +158,7 @@ class DiscreteGaussian(Executed):
 
         return ZcdpEvent(rho=up(0.5 * (far / width) ** 2, roundings=3), adjacency=adjacency)
 
-    def spread(self, query: Query, sensitivity: Sensitivity) -> NormalSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> NormalSpread:
         """The law itself: nothing is rounded."""
         return NormalSpread(width=self.noise_width, step=1.0)
 

@@ -119,7 +119,7 @@ class DiscreteLaplace(LaplaceNoise):
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Ghosh, Roughgarden & Sundararajan (2012), the geometric mechanism"
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """The exact curve for one coordinate, any such pure release for more."""
         scale, adjacency = self.noise_scale, sensitivity.adjacency
         if query.real_size == 1:
@@ -128,7 +128,7 @@ class DiscreteLaplace(LaplaceNoise):
         # several coordinates can lie above the curve of one, so only the pure epsilon is claimed
         return PureEvent(epsilon=up(sensitivity.unit / scale, roundings=3), adjacency=adjacency)
 
-    def spread(self, query: Query, sensitivity: Sensitivity) -> LaplaceSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> LaplaceSpread:
         """The law itself: nothing is rounded."""
         return LaplaceSpread(scale=self.noise_scale, step=1.0)
 

@@ -59,7 +59,9 @@ class Exponential(Choice, Executed):
         """epsilon = 2/scale, so that rho = epsilon^2/8 is that of mu = 1/scale."""
         return attrs.evolve(self, epsilon=2 / scale)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> ExponentialMechanismEvent:
+    def event(
+        self, query: Query, sensitivity: Sensitivity, moved: float | None = None
+    ) -> ExponentialMechanismEvent:
         """A choice of bounded range.
 
         Raises:
@@ -85,7 +87,7 @@ class Exponential(Choice, Executed):
         steps = Fraction(sensitivity.reach) / Fraction(2) ** exponent + 2
         return exponent, Fraction(self.epsilon) / steps
 
-    def spread(self, query: Query, sensitivity: Sensitivity) -> ChoiceSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> ChoiceSpread:
         """Of the chosen score below the best one; scores that are no integers were rounded."""
         exponent, rate = self.rate(query, sensitivity)
         step = 2.0**exponent

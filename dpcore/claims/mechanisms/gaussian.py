@@ -89,7 +89,7 @@ class Gaussian(Executed):
         steps = _steps(self.grid(query, sensitivity), sensitivity.smallest)
         return up(math.hypot(self.noise_multiplier * steps, _SMOOTHING), roundings=3)
 
-    def spread(self, query: Query, sensitivity: AnySensitivity) -> NormalSpread:
+    def noise_distribution(self, query: Query, sensitivity: AnySensitivity) -> NormalSpread:
         """A discrete Gaussian on the grid, whose rounding adds half a step."""
         if self.noise == "float":
             return NormalSpread(width=self.noise_std(sensitivity))
@@ -97,8 +97,10 @@ class Gaussian(Executed):
         width = self.width(query, sensitivity) * step
         return NormalSpread(width=width, step=step, rounding=step / 2)
 
-    def event(self, query: Query, sensitivity: AnySensitivity) -> Event:
+    def event(self, query: Query, sensitivity: AnySensitivity, moved: float | None = None) -> Event:
         """A Gaussian of mu = 1/noise_multiplier, rounded up; of a law, the mixture over its atoms.
+
+        Where less is moved, mu is in proportion; on the grid, to the movement of rounded values.
 
         Raises:
             ParameterError: the sensitivity is too far from 1 for a grid.
@@ -107,22 +109,15 @@ class Gaussian(Executed):
         if isinstance(sensitivity, SensitivityLaw):
             return self._mixture(sensitivity, grid)
         # rounding up also covers the factor 1 + d 1e-76 of the smoothing lemma
-        return GaussianEvent(
-            mu=(up(1.0, roundings=3) / self.noise_multiplier), adjacency=sensitivity.adjacency
-        )
-
-    def event_of_move(self, query: Query, sensitivity: AnySensitivity, moved: float) -> Event:
-        """A Gaussian of mu in proportion to the movement, on the grid to that of rounded values."""
-        full_event = self.event(query, sensitivity)
-        if isinstance(sensitivity, SensitivityLaw):
-            return full_event
-        share = moved / sensitivity.smallest
-        # on the grid a movement is one of rounded values, which rounding may lengthen
-        if self.noise == "grid":
-            grid = self.grid(query, sensitivity)
-            share = _steps(grid, moved) / _steps(grid, sensitivity.smallest)
-        mu = up(share / self.noise_multiplier, roundings=5)
-        return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency) if share < 1 else full_event
+        mu, share = up(1.0, roundings=3) / self.noise_multiplier, 1.0
+        if moved is not None:
+            share = moved / sensitivity.smallest
+            # on the grid a movement is one of rounded values, which rounding may lengthen
+            if grid is not None:
+                share = _steps(grid, moved) / _steps(grid, sensitivity.smallest)
+        if share < 1:
+            mu = up(share / self.noise_multiplier, roundings=5)
+        return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 
     def _mixture(self, sensitivity: SensitivityLaw, grid: Grid | None) -> HitMixtureEvent:
         """Given the order, a Gaussian shifted by its atom, in noise widths, rounded up."""

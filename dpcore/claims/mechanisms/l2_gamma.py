@@ -198,7 +198,7 @@ class L2Gamma(Executed):
         """epsilon = sqrt(d)/scale, which costs about mu = 1/scale at delta > 0."""
         return attrs.evolve(self, noise_scale=scale * sensitivity.unit / math.sqrt(query.real_size))
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """The curve of the longest shift; a Laplace event for one coordinate."""
         epsilon = up(sensitivity.unit / self.noise_scale, roundings=3)
         if query.real_size == 1:

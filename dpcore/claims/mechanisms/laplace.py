@@ -52,7 +52,7 @@ class Laplace(LaplaceNoise):
         steps = self.grid(query, sensitivity).sensitivity(sensitivity.unit)
         return Fraction(self.noise_scale) / Fraction(sensitivity.unit) * steps
 
-    def spread(self, query: Query, sensitivity: Sensitivity) -> LaplaceSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> LaplaceSpread:
         """A Laplace law; on the grid two roundings of half a step each are added."""
         if self.noise == "float":
             return LaplaceSpread(scale=self.noise_scale)
@@ -60,7 +60,9 @@ class Laplace(LaplaceNoise):
         scale = up(float(self.scale(query, sensitivity)), roundings=1) * step
         return LaplaceSpread(scale=scale, rounding=step)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> LaplaceEvent:
+    def event(
+        self, query: Query, sensitivity: Sensitivity, moved: float | None = None
+    ) -> LaplaceEvent:
         """A Laplace shifted by l1_sensitivity / noise_scale, rounded up.
 
         Raises:

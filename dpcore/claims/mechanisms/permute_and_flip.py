@@ -49,7 +49,9 @@ class PermuteAndFlip(Choice, Executed):
 
     source: ClassVar[str] = "McKenna & Sheldon (2020), arXiv:2010.12603"
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> PureEvent:
+    def event(
+        self, query: Query, sensitivity: Sensitivity, moved: float | None = None
+    ) -> PureEvent:
         """Any epsilon-DP release.
 
         Raises:
@@ -60,7 +62,7 @@ class PermuteAndFlip(Choice, Executed):
         self.grid(query, sensitivity)
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
 
-    def spread(self, query: Query, sensitivity: Sensitivity) -> ChoiceSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> ChoiceSpread:
         """Of the chosen score below the best one: no worse than the exponential mechanism's."""
         grid = self.grid(query, sensitivity)
         scale = 2 * float(grid.sensitivity(sensitivity.unit)) * grid.step / self.epsilon

@@ -68,7 +68,7 @@ class RandomizedResponse(Mechanism):
         """h: how many entries may differ, a whole number."""
         return max(1, math.floor(sensitivity.unit))
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """Randomized response for one differing entry, any h epsilon-DP release for more.
 
         Raises:

@@ -122,7 +122,9 @@ class TruncatedLaplace(LaplaceNoise):
             v = t - math.log(2 * self.truncation)  # + log(1 + (2 delta_0 - 1) e^-t) <= 0
         return scale, math.ceil(scale * Fraction(up(v, roundings=200)))
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> TruncatedLaplaceEvent:
+    def event(
+        self, query: Query, sensitivity: Sensitivity, moved: float | None = None
+    ) -> TruncatedLaplaceEvent:
         """A truncated Laplace shifted by l1_sensitivity / noise_scale, rounded up.
 
         Raises:

@@ -15,7 +15,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, NoClaimError, need
 from dpcore.event import Event
 from dpcore.interval import NoiseLaw
-from dpcore.mechanism import AnyMechanism, Mechanism, Prepared
+from dpcore.mechanism import AnyMechanism, Mechanism, Prepared, is_calibrated
 from dpcore.query import Query, SumQuery
 from dpcore.sensitivity import AnySensitivity, OverCoins
 
@@ -68,7 +68,7 @@ class Ask:
     @cached_property
     def spread(self) -> NoiseLaw | None:
         """The law of the calibrated noise on each coordinate, where the mechanism states one."""
-        return self._calibrated.spread(self.query, self.taken)
+        return self._calibrated.noise_distribution(self.query, self.taken)
 
     def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
         """PRIVATE: what releases of a value spread around."""
@@ -103,7 +103,7 @@ class Ask:
     def _calibrated(self) -> AnyMechanism:
         """The mechanism, whose free field is set: without it nothing is priced or released."""
         need(
-            self.mechanism.calibrated,
+            is_calibrated(self.mechanism),
             ContractError,
             f"{type(self.mechanism).__name__} is priced once it is calibrated",
         )
@@ -140,7 +140,7 @@ def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
     # the sensitivity is larger, as for a replacement, that second move is priced by itself.
     absent_event, clip = event, query.moved(query.longest(sensitivity.distance))
     if clip < sensitivity.largest:
-        absent_event = mechanism.event_of_move(query, sensitivity, clip)
+        absent_event = mechanism.event(query, sensitivity, clip)
     return amplify_sum(query.sampling, event, absent_event)
 
 

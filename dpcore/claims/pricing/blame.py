@@ -8,7 +8,7 @@ from dpcore.accountant import Accountant
 from dpcore.claims.plan.planned_query import Ask, compose
 from dpcore.claims.plan.request import Request
 from dpcore.errors import NoClaimError, ReleaseError, below
-from dpcore.mechanism import Mechanism
+from dpcore.mechanism import Mechanism, is_calibrated
 from dpcore.randomness import SecretCoins
 
 
@@ -26,7 +26,7 @@ def find_fault(
         return ("evaluate", "private", "epsilon")
     for number, release_asks in asks.items():
         # Noise that the spec fixes cannot be calibrated: alone it may already cost too much.
-        explicit_asks = [ask for ask in release_asks if ask.mechanism.calibrated]
+        explicit_asks = [ask for ask in release_asks if is_calibrated(ask.mechanism)]
         if _unpriced(release_asks, goal) or (
             explicit_asks and _exceeds(request, explicit_asks, goal)
         ):
@@ -48,7 +48,7 @@ def _unpriced(asks: Sequence[Ask], goal: Accountant) -> bool:
     """Whether an ask has no price, or one that the accountant cannot add up."""
     try:
         for ask in asks:
-            goal.compose((ask if ask.mechanism.calibrated else ask.at(1.0)).event())
+            goal.compose((ask if is_calibrated(ask.mechanism) else ask.at(1.0)).event())
     except NoClaimError:
         return True
     return False

@@ -9,6 +9,7 @@ from dpcore.accountant import Accountant
 from dpcore.claims.events.gaussian import gaussian_mu
 from dpcore.claims.plan.planned_query import Ask, compose
 from dpcore.errors import NoClaimError, need
+from dpcore.mechanism import is_calibrated
 from dpcore.shown import in_digits
 
 _FARTHEST = 40.0  # how far from a first guess the scale factor is sought, in log2
@@ -48,7 +49,7 @@ def calibrate(
             return False
 
     # Nothing is free, so that there is nothing to solve: the budget is a check.
-    if all(ask.mechanism.calibrated for ask in asks):
+    if all(is_calibrated(ask.mechanism) for ask in asks):
         if not meets(asks):
             raise NoClaimError(
                 f"the explicit noise exceeds the budget epsilon={epsilon!r}, delta={delta!r}"
@@ -85,10 +86,12 @@ def at_first_guess(asks: Sequence[Ask], epsilon: float, delta: float) -> tuple[A
 def _scale_asks(asks: Sequence[Ask], log_t: float) -> tuple[Ask, ...]:
     """The asks with their free mechanisms set."""
     t = 2.0**log_t
-    total = math.fsum(ask.share for ask in asks if not ask.mechanism.calibrated)
+    total = math.fsum(ask.share for ask in asks if not is_calibrated(ask.mechanism))
     # A query of share w asked k times with noise sqrt(k / w) costs its share w of the squares.
     return tuple(
-        ask if ask.mechanism.calibrated else ask.at(t * math.sqrt(ask.charged * total / ask.share))
+        ask
+        if is_calibrated(ask.mechanism)
+        else ask.at(t * math.sqrt(ask.charged * total / ask.share))
         for ask in asks
     )
 

@@ -154,7 +154,9 @@ class GaussianProcess(OneNoise):
         nugget = NUGGET * query.kappa**2 * np.eye(points.shape[0])
         return self.noise_std(query, sensitivity) ** 2 * (query.kernel(points, points) + nugget)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> GaussianEvent:
+    def event(
+        self, query: Query, sensitivity: Sensitivity, moved: float | None = None
+    ) -> GaussianEvent:
         """A Gaussian of mu = 1/noise_multiplier, rounded up, for all questions together."""
         function_query(query, self)
         mu = up(1.0, roundings=20) / self.noise_multiplier

@@ -45,7 +45,7 @@ class OneScalar(OneNoise):
 
     source: ClassVar[str] = "Nie & Wang (2017), Proposition 1 (as printed)"
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """What the paper claims.
 
         Raises:

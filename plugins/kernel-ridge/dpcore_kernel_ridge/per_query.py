@@ -87,7 +87,7 @@ class PerQuery(Interactive):
         """This mechanism with noise_multiplier = scale, in units of Delta_q."""
         return attrs.evolve(self, noise_multiplier=scale)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """The event of one question; a plan composes it `questions` times."""
         mechanism, answer_sensitivity = self._noise(function_query(query, self), sensitivity)
         return mechanism.event(one_answer(query), answer_sensitivity)

@@ -182,7 +182,7 @@ def test_a_move_by_less_costs_a_gaussian_of_a_smaller_mu():
     sensitivity, query = ask.sensitivity, ask.query
     whole = ask.mechanism.event(query, sensitivity).claims.mu
     for part in (0.1, 0.5, 1.0):
-        moved = ask.mechanism.event_of_move(query, sensitivity, part * sensitivity.value)
+        moved = ask.mechanism.event(query, sensitivity, part * sensitivity.value)
         assert part * whole <= moved.claims.mu <= (part + 1e-3) * whole
 
 

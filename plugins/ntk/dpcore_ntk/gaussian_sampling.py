@@ -79,7 +79,9 @@ class GaussianSampling(Mechanism):
         count = self._ridge() / max((reach := sensitivity.unit * scale) * reach, math.ulp(0.0))
         return attrs.evolve(self, samples=max(1, int(min(count, float(upper_bound)))))
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> GaussianSamplingEvent:
+    def event(
+        self, query: Query, sensitivity: Sensitivity, moved: float | None = None
+    ) -> GaussianSamplingEvent:
         """The chi-square mixture above, theta rounded up.
 
         Raises:

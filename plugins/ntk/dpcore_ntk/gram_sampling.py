@@ -116,7 +116,7 @@ class GramSampling(Mechanism):
         count = 2 / (self.movement(query, sensitivity) * scale) ** 2
         return attrs.evolve(self, samples=max(1, int(min(count, float(_MOST)))))
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """The theorem's divergences at `_ORDERS`, as a Rényi curve."""
         if len(query.shape) != 2 or query.shape[0] != query.shape[1] or query.field != "real":
             raise NoClaimError(f"sampling from N(0, K) needs a square matrix, not {query.shape}")

@@ -63,7 +63,7 @@ class ObjectivePerturbation(Mechanism):
         # The claim is about minimisers, which move by a Lam-th of what the gradient does.
         return up(self.noise_multiplier * sensitivity.value * query.ridge, roundings=3)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """Of the exact minimiser, and of the noise that hides how far it was missed."""
         query, relation = _objective(query), sensitivity.adjacency
         # Neighbours differ along one row, or along two where another record takes the place.

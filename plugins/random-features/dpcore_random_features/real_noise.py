@@ -37,7 +37,7 @@ class RealNoise(Executed):
         """This mechanism with `noise_multiplier` = `scale`."""
         return attrs.evolve(self, noise_multiplier=scale)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """What the paper claims.
 
         Raises:

@@ -49,7 +49,7 @@ class InnerGaussian(Mechanism):
         """mu falls as 1/noise_multiplier, so that one ask costs mu = 1/scale."""
         return attrs.evolve(self, noise_multiplier=scale * _unit_mu(query, sensitivity))
 
-    def event(self, query: Query, sensitivity: Any) -> Event:
+    def event(self, query: Query, sensitivity: Any, moved: float | None = None) -> Event:
         """A Gaussian of the taut string's mu, rounded up."""
         mu = _unit_mu(query, sensitivity) / self.noise_multiplier * (1 + _ROUNDING)
         return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)

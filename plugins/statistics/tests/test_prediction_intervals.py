@@ -50,7 +50,7 @@ def law_of(learner, domain, epsilon):
         delta=1e-6,
     )
     (ask,) = plan.schedule.releases[0].asks.values()
-    return ask.mechanism, ask.mechanism.spread(ask.query, ask.sensitivity)
+    return ask.mechanism, ask.mechanism.noise_distribution(ask.query, ask.sensitivity)
 
 
 def published(learner, domain, errors, laws, rng, group="p"):

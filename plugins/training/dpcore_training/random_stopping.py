@@ -97,7 +97,7 @@ class RandomStopping(Mechanism):
         """noise_multiplier = scale: one run costs mu = 1/scale, and the best of them more."""
         return attrs.evolve(self, noise_multiplier=scale)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """The best of K runs, each a Gaussian of the largest mu that a candidate's run has."""
         runs, squares = _runs(query), []
         score_mu = _mu(self._noise(1, runs.score), 1, sensitivity)

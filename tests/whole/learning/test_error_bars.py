@@ -134,7 +134,7 @@ def test_noise_too_large_to_linearise_has_no_bars():
 
 
 def test_no_bars_where_noise_is_not_normal():
-    assert L2Gamma(noise_scale=1.0).spread(None, None) is None
+    assert L2Gamma(noise_scale=1.0).noise_distribution(None, None) is None
     for spread in (None, LaplaceSpread(scale=1.0)):
         with pytest.raises(ContractError, match="normal noise"):
             even_noise(spread, 1.0).scores(np.eye(2))

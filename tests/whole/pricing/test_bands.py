@@ -13,6 +13,7 @@ import pytest
 from turns import Steps, delta, law, sampled
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, SensitivityBound
+from dpcore.checks import positive
 from dpcore.claims.accounting.crossing import event_epsilon
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
@@ -21,7 +22,7 @@ from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.plan.planned_query import Ask, compose
 from dpcore.domain.people import People
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.mechanism import Mechanism, Needs
+from dpcore.mechanism import Mechanism, Needs, free
 from dpcore.query import Sum, SumQuery
 from dpcore.sampling import Cyclic, Poisson
 from dpcore.sensitivity import Sensitivity
@@ -40,18 +41,14 @@ class OnIntegers(Mechanism):
     needs: ClassVar[Needs] = Needs(distance=Gaussian.needs.distance, integers=True, bands=True)
     source: ClassVar[str] = "T13"
     arithmetic: ClassVar[str] = "exact"
-    square: float = 25.0
-
-    calibrated = True
+    square: float = free(validator=positive)
 
     def at(self, scale, query, sensitivity):
         return self
 
-    def event(self, query, sensitivity):
-        return self.event_of_move(query, sensitivity, sensitivity.unit)
-
-    def event_of_move(self, query, sensitivity, moved):
-        return GaussianEvent(mu=moved / (self.square - 9) ** 0.5, adjacency=sensitivity.adjacency)
+    def event(self, query, sensitivity, moved=None):
+        shift = sensitivity.unit if moved is None else moved
+        return GaussianEvent(mu=shift / (self.square - 9) ** 0.5, adjacency=sensitivity.adjacency)
 
     def release(self, value, query, sensitivity, noise):
         raise NotImplementedError

@@ -208,12 +208,9 @@ class Watched:
 
     moves: ClassVar[list[float]] = []
 
-    def event(self, query, sensitivity):
+    def event(self, query, sensitivity, moved=None):
+        self.moves += [] if moved is None else [moved]
         return PureEvent(epsilon=1.0, adjacency=sensitivity.adjacency)
-
-    def event_of_move(self, query, sensitivity, moved):
-        self.moves.append(moved)
-        return self.event(query, sensitivity)
 
 
 @pytest.mark.parametrize(("norm", "moved"), [("l1", 2.0), ("l2", 1.0), ("linf", 1.0)])

@@ -299,7 +299,7 @@ class AdditiveNoise(LaplaceNoise):
         shift = max(1, math.floor(steps))
         return self.law(shift, drawable(scale)), shift
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """The claim of the law, for so many coordinates and steps.
 
         Raises:
@@ -308,7 +308,7 @@ class AdditiveNoise(LaplaceNoise):
         law, shift = self.law_of(query, sensitivity)
         return law.event(shift, query.real_size, sensitivity.adjacency)
 
-    def spread(self, query: Query, sensitivity: Sensitivity) -> TabulatedSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> TabulatedSpread:
         """The law itself; on the grid, half a step of rounding is added."""
         law, _ = self.law_of(query, sensitivity)
         step = 1.0 if query.values == "integers" else self.grid(query, sensitivity).step

@@ -62,7 +62,9 @@ class Logistic(Mechanism):
         """A loss of 1/scale."""
         return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> BoundedLoss:
+    def event(
+        self, query: Query, sensitivity: Sensitivity, moved: float | None = None
+    ) -> BoundedLoss:
         """A loss of l1_sensitivity / s, rounded up."""
         loss = up(sensitivity.unit / self.noise_scale, roundings=3)
         return BoundedLoss(loss=loss, adjacency=sensitivity.adjacency)

@@ -43,7 +43,7 @@ class OpenDPGaussian(Mechanism):
         """noise_scale = scale * l2_sensitivity, so that one ask costs rho = 1/(2 scale^2)."""
         return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """What OpenDP's map says."""
         return self._wrapped().event(query, sensitivity)
 

@@ -31,7 +31,7 @@ from dpcore.errors import UndeclaredError
 from dpcore.functions import FunctionQuery
 from dpcore.interval import NoiseLaw
 from dpcore.learner import AnyLearner, promises
-from dpcore.mechanism import AnyMechanism
+from dpcore.mechanism import AnyMechanism, is_calibrated
 from dpcore.models import Model
 from dpcore.private.sampling import draw, scheme_of_ask
 from dpcore.sensitivity import AnySensitivity
@@ -202,8 +202,8 @@ def _spreads(case: Case) -> dict[str, NoiseLaw]:
     for query, claim in () if isinstance(claims, Refused) else claims:
         mechanism = case.mechanisms.get(query.name)
         stated_claim = mechanism and claim.in_norm(mechanism.needs.distance, query.real_size)
-        if mechanism is not None and mechanism.calibrated and stated_claim is not None:
-            spread = mechanism.spread(query, stated_claim)
+        if mechanism is not None and is_calibrated(mechanism) and stated_claim is not None:
+            spread = mechanism.noise_distribution(query, stated_claim)
             spreads |= {} if spread is None else {query.name: spread}
     return spreads
 

@@ -222,7 +222,7 @@ class Supplied(Gaussian):
             raise ParameterError("Supplied", "a unit", "unit", None)
         return attrs.evolve(self, noise_multiplier=scale)
 
-    def event(self, query, sensitivity):
+    def event(self, query, sensitivity, moved=None):
         scale = self.wrong * self.noise_multiplier
         return Gaussian(noise_multiplier=scale).event(query, sensitivity)
 

@@ -88,7 +88,7 @@ def test_right_noise_is_not(mechanism):
 class HalfOfTheSamples(GaussianSampling):
     """It is priced for half of the samples that it draws."""
 
-    def event(self, query, sensitivity):
+    def event(self, query, sensitivity, moved=None):
         right = GaussianSampling(samples=self.samples, lam0=self.lam0).event(query, sensitivity)
         return attrs.evolve(right, samples=-(-right.samples // 2))
 
@@ -97,7 +97,7 @@ class HalfOfTheSamples(GaussianSampling):
 class RidgeSquared(GaussianSampling):
     """It divides by the ridge instead of its root: half of the movement, at a ridge of 4."""
 
-    def event(self, query, sensitivity):
+    def event(self, query, sensitivity, moved=None):
         right = GaussianSampling(samples=self.samples, lam0=self.lam0).event(query, sensitivity)
         return attrs.evolve(right, theta=sensitivity.unit / self.lam0)
 

@@ -6,14 +6,17 @@ import pytest
 
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.claims.accounting.methods.basic import BasicAccountant
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.plan.planned_query import Ask
 from dpcore.claims.pricing.calibration import calibrate, compose
 from dpcore.event import Direction
 from dpcore.functions.interactive import Interactive
-from dpcore.mechanism import Mechanism, free_field
+from dpcore.mechanism import Mechanism, free_field, is_calibrated
 from dpcore.query import Query
 from dpcore.registry.kinds import MECHANISM
 from dpcore.registry.registry import Registry
+from dpcore_attacks.laws.law import Outcome
+from dpcore_attacks.laws.mechanisms.mechanisms import event_matches_verdict, mechanism_cases
 
 from mechanisms.mechanism_checks import bound, noise
 
@@ -118,12 +121,26 @@ def test_the_value_is_left_as_it_was(name: str, extra: dict[str, object]) -> Non
 def test_a_mechanism_declares_what_it_must(name: str, extra: dict[str, object]) -> None:
     mechanism, _, _ = planned(name, extra)
     assert free_field(type(mechanism))
-    assert not mechanism.calibrated
+    assert not is_calibrated(mechanism)
     assert mechanism.arithmetic in ("exact", "real")
     assert len(mechanism.source) > 10
     assert "rithmetic" in type(mechanism).__doc__  # says whether it is exact
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         setattr(mechanism, free_field(type(mechanism)), 1.0)
+
+
+def test_a_smaller_move_that_is_priced_too_low_is_caught() -> None:
+    """It costs half of what it should, where the whole sensitivity costs what it should."""
+
+    class Cheaper(Gaussian):
+        def event(self, query, sensitivity, moved=None):
+            return super().event(query, sensitivity, None if moved is None else moved / 2)
+
+    for mechanism, outcome in ((Gaussian(), Outcome.PASSED), (Cheaper(), Outcome.FAILED)):
+        case = next(mechanism_cases(mechanism))
+        verdict = event_matches_verdict(case, draws=20_000)
+        assert verdict.outcome is outcome, verdict
+        assert ("movement 1" in verdict.detail) is verdict.failed
 
 
 def test_every_mechanism_of_the_core_draws_from_the_asks_stream():

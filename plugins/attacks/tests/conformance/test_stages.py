@@ -38,7 +38,7 @@ class OneNumber(Mechanism):
     def at(self, scale, query, sensitivity):
         return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
 
-    def event(self, query, sensitivity):
+    def event(self, query, sensitivity, moved=None):
         return Laplace(noise_scale=self.noise_scale).event(query, sensitivity)
 
     def release(self, value, query, sensitivity, noise):

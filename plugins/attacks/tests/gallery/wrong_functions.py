@@ -47,7 +47,7 @@ def mechanism(make, *, paid=1, at_most=64, oracle=NoisyOracle, unit_kernel=False
         def at(self, scale, query, sensitivity):
             return attrs.evolve(self, noise_multiplier=scale)
 
-        def event(self, query, sensitivity):
+        def event(self, query, sensitivity, moved=None):
             return GaussianEvent(mu=1 / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
         def open(self, value, query, sensitivity, noise):
@@ -170,7 +170,7 @@ class StatesTooLittle(Interactive):
     def at(self, scale, query, sensitivity):
         return attrs.evolve(self, noise_multiplier=scale)
 
-    def event(self, query, sensitivity):
+    def event(self, query, sensitivity, moved=None):
         return GaussianProcess(noise_multiplier=self.noise_multiplier).event(query, sensitivity)
 
     def open(self, value, query, sensitivity, noise):

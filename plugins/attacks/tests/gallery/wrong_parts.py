@@ -31,7 +31,7 @@ def gaussian_like(release=None, event=None, prepared=None):
         def at(self, scale, query, sensitivity):
             return attrs.evolve(self, noise_multiplier=scale)
 
-        def event(self, query, sensitivity):
+        def event(self, query, sensitivity, moved=None):
             right = Gaussian(noise_multiplier=self.noise_multiplier).event(query, sensitivity)
             return event(right) if event else right
 
@@ -138,7 +138,7 @@ class CoarseGrid(Mechanism):
     def at(self, scale, query, sensitivity):
         return attrs.evolve(self, noise_multiplier=scale)
 
-    def event(self, query, sensitivity):
+    def event(self, query, sensitivity, moved=None):
         return Gaussian(noise_multiplier=self.noise_multiplier).event(query, sensitivity)
 
     def release(self, value, query, sensitivity, noise):

@@ -77,7 +77,7 @@ class FromOpenDP(Executed):
         """The measurement for one query."""
         return self.make(self.noise_scale, query.real_size)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> Event:
+    def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """What the map says of the sensitivity.
 
         Raises:

@@ -46,7 +46,9 @@ class SparseVector(Choice):
 
     late: float = attrs.field(default=1e-3, validator=fraction)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> PureEvent:
+    def event(
+        self, query: Query, sensitivity: Sensitivity, moved: float | None = None
+    ) -> PureEvent:
         """Any epsilon-DP release.
 
         Raises:

@@ -147,7 +147,9 @@ class Thresholded(Mechanism):
         """noise_std = scale * l2_sensitivity."""
         return attrs.evolve(self, noise_std=scale * sensitivity.unit)
 
-    def event(self, query: Query, sensitivity: Sensitivity) -> ThresholdedEvent:
+    def event(
+        self, query: Query, sensitivity: Sensitivity, moved: float | None = None
+    ) -> ThresholdedEvent:
         """The curve of the relation, for one key a record.
 
         Raises:
@@ -173,7 +175,7 @@ class Thresholded(Mechanism):
         z = -NormalDist().inv_cdf(self.shown) * (1 + 2.0**-30)
         return (1 << _GRID) + math.ceil(z * self.width)
 
-    def spread(self, query: Query, sensitivity: Sensitivity) -> NormalSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> NormalSpread:
         """Of every count, before the threshold."""
         step = 2.0**-_GRID
         return NormalSpread(width=self.width * step, step=step)

@@ -348,19 +348,21 @@ def _adjacency(case: MechanismCase, seed: int) -> str:
     return str(event.adjacency)
 
 
-def _steps(case: MechanismCase) -> Iterator[NDArray[np.float64]]:
-    """Movements by the whole claim: in one real coordinate, in the last, and in all of them."""
+def _moves(case: MechanismCase) -> Iterator[tuple[NDArray[np.float64], Event]]:
+    """Movements with what they may cost: by the whole claim in one real coordinate, in the last and
+    in all of them; by half of it, where that is priced by itself."""
     size, unit = case.query.real_size, case.sensitivity.unit
-    axes = np.eye(size)
+    axes, event = np.eye(size), case.at(1.0).event(case.query, case.sensitivity)
     if case.query.distance is Distance.HAMMING:
-        yield axes[0]
+        yield axes[0], event
         return
-    yield unit * axes[0]
-    if size > 1:
-        yield -unit * axes[-1]
+    yield unit * axes[0], event
     spread = {Distance.L1: unit / size, Distance.L2: unit / math.sqrt(size), Distance.LINF: unit}
     if size > 1:
-        yield np.full(size, spread[case.query.distance])
+        yield -unit * axes[-1], event
+        yield np.full(size, spread[case.query.distance]), event
+    if (lesser := case.at(1.0).event(case.query, case.sensitivity, unit / 2)) != event:
+        yield unit / 2 * axes[0], lesser
 
 
 def _releasable(case: MechanismCase, seed: int, step: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -387,10 +389,10 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
         case.query.distance in (Distance.PSD_ROWS, Distance.RKHS),
         f"no generic test is known for {case.query.distance}",
     )
-    steps = [step for step in map(partial(_releasable, case, seed), _steps(case)) if step.any()]
-    event = case.at(1.0).event(case.query, case.sensitivity)
+    moves = [(_releasable(case, seed, step), event) for step, event in _moves(case)]
+    moves = [(step, event) for step, event in moves if step.any()]
     # Steps, epsilons, two directions, two Clopper-Pearson ends each: the rate is split over all.
-    level = rate / (len(steps) * len(_EPSILONS) * 2 * 2)
+    level = rate / (len(moves) * len(_EPSILONS) * 2 * 2)
     closest = 0.0
     release = case.at(1.0).prepared(case.query, case.sensitivity)
     coins = SecretCoins.rehearsal(seed)
@@ -401,7 +403,7 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
         return np.array([to_real(np.asarray(outputs)) for outputs in values])
 
     unmoved = released(_start(case), 0)  # the same for every movement
-    for number, step in enumerate(steps):
+    for number, (step, event) in enumerate(moves):
         scores = [outputs @ step for outputs in (unmoved, released(_shift_value(case, step), 1))]
         sides = zip(Direction, (scores, scores[::-1]), strict=True)
         for (direction, (p, q)), epsilon in product(sides, _EPSILONS):
@@ -417,7 +419,7 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
             )
     limit = smallest(draws, level)
     return (
-        f"{draws * (1 + len(steps))} releases, certified up to {closest:.3g} of the claim; a delta "
+        f"{draws * (1 + len(moves))} releases, certified up to {closest:.3g} of the claim; a delta "
         f"that is {limit:.2g} too small would have been seen"
     )
 

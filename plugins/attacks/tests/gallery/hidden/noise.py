@@ -125,7 +125,7 @@ def zeros_with_the_sign_of_the_value():
 
     def noisy(self, exact, scale, noise):
         released = exact + scale * laplace_draws(noise, exact.size)
-        half = scale / self.spread / 2
+        half = scale / self.noise_multiplier / 2
         return np.where(released <= 0, np.copysign(0.0, exact - half), released)
 
     def right(self, exact, scale, noise):

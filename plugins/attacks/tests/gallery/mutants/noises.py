@@ -45,7 +45,7 @@ class Wrapping:
     def at(self, scale, query, sensitivity):
         return attrs.evolve(self, scale=scale)
 
-    def event(self, query, sensitivity):
+    def event(self, query, sensitivity, moved=None):
         right = self.inner.at(self.scale, query, sensitivity)
         return self.priced(right.event(query, sensitivity))
 

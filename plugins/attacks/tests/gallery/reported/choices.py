@@ -34,7 +34,7 @@ class ExponentialChoice(Mechanism):
     def at(self, scale, query, sensitivity):
         return attrs.evolve(self, epsilon=1 / scale)
 
-    def event(self, query, sensitivity):
+    def event(self, query, sensitivity, moved=None):
         if query.field != "real":
             raise NoClaimError("it is for real numbers")
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
@@ -73,7 +73,7 @@ class Response(Mechanism):
     def at(self, scale, query, sensitivity):
         return attrs.evolve(self, epsilon=1 / scale)
 
-    def event(self, query, sensitivity):
+    def event(self, query, sensitivity, moved=None):
         if query.field != "real":
             raise NoClaimError("it is for real numbers")
         facts = {"classes": self.categories, "adjacency": sensitivity.adjacency}

@@ -25,7 +25,7 @@ class _Thresholds(Oracle):
     def __init__(self, query, function, mechanism, unit, noise):
         super().__init__(query, function, mechanism.most_points)
         self._mechanism, self._noise = mechanism, noise
-        self._scale = 2 * unit * query.kappa * mechanism.spread
+        self._scale = 2 * unit * query.kappa * mechanism.noise_multiplier
         self._threshold = self._scale * laplace_draws(noise, 1)[0]
 
     def _answer(self, fresh):
@@ -37,20 +37,20 @@ class _Thresholds(Oracle):
 
 @attrs.frozen(kw_only=True)
 class Thresholds(Interactive):
-    """The sparse vector technique, priced once as any (1/spread)-DP release."""
+    """The sparse vector technique, priced once as any (1/noise_multiplier)-DP release."""
 
     arithmetic: ClassVar[str] = "real"
     source: ClassVar[str] = "as printed"
     asks: ClassVar[int] = 1
     noisy_answers: ClassVar[bool] = False
     most_points: ClassVar[int] = 256
-    spread: float = free(validator=positive)
+    noise_multiplier: float = free(validator=positive)
 
     def at(self, scale, query, sensitivity):
-        return attrs.evolve(self, spread=scale)
+        return attrs.evolve(self, noise_multiplier=scale)
 
-    def event(self, query, sensitivity):
-        return PureEvent(epsilon=1 / self.spread, adjacency=sensitivity.adjacency)
+    def event(self, query, sensitivity, moved=None):
+        return PureEvent(epsilon=1 / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
     def open(self, value, query, sensitivity, noise):
         return _Thresholds(query, value, self, sensitivity.unit, noise)

@@ -29,28 +29,28 @@ def laplace_draws(noise, count):
 
 
 class Additive(Mechanism):
-    """A value plus noise of `spread` times the sensitivity; `noisy` says how."""
+    """A value plus noise of `noise_multiplier` times the sensitivity; `noisy` says how."""
 
     arithmetic: ClassVar[str] = "real"
     source: ClassVar[str] = "as reported"
 
     def at(self, scale, query, sensitivity):
-        return attrs.evolve(self, spread=scale)
+        return attrs.evolve(self, noise_multiplier=scale)
 
     def release(self, value, query, sensitivity, noise):
         exact = coordinates(value, query)
-        return from_real(self.noisy(exact, self.spread * sensitivity.unit, noise), query)
+        return from_real(self.noisy(exact, self.noise_multiplier * sensitivity.unit, noise), query)
 
 
 @attrs.frozen(kw_only=True)
 class GaussianLike(Additive):
-    """Priced as a Gaussian of standard deviation `spread` times the l2 sensitivity."""
+    """Priced as a Gaussian of standard deviation `noise_multiplier` times the l2 sensitivity."""
 
     needs: ClassVar[Needs] = Needs(distance=Gaussian.needs.distance)
-    spread: float = free(validator=positive)
+    noise_multiplier: float = free(validator=positive)
 
-    def event(self, query, sensitivity):
-        return GaussianEvent(mu=1 / self.spread, adjacency=sensitivity.adjacency)
+    def event(self, query, sensitivity, moved=None):
+        return GaussianEvent(mu=1 / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
     def noisy(self, exact, scale, noise):
         return exact + scale * noise.normal(exact.size)
@@ -58,13 +58,13 @@ class GaussianLike(Additive):
 
 @attrs.frozen(kw_only=True)
 class LaplaceLike(Additive):
-    """Priced as a Laplace of scale `spread` times the l1 sensitivity."""
+    """Priced as a Laplace of scale `noise_multiplier` times the l1 sensitivity."""
 
     needs: ClassVar[Needs] = Needs(distance=Laplace.needs.distance)
-    spread: float = free(validator=positive)
+    noise_multiplier: float = free(validator=positive)
 
-    def event(self, query, sensitivity):
-        return LaplaceEvent(shift=1 / self.spread, adjacency=sensitivity.adjacency)
+    def event(self, query, sensitivity, moved=None):
+        return LaplaceEvent(shift=1 / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
     def noisy(self, exact, scale, noise):
         return exact + scale * laplace_draws(noise, exact.size)
@@ -166,8 +166,8 @@ def laplace_priced_by_bounded_range():
         def claims(self):
             return Claims(pure=self.shift, rho=self.shift**2 / 8)
 
-    def event(self, query, sensitivity):
-        return Cheap(shift=1 / self.spread, adjacency=sensitivity.adjacency)
+    def event(self, query, sensitivity, moved=None):
+        return Cheap(shift=1 / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
     return made(LaplaceLike, event=event)
 
@@ -180,7 +180,9 @@ def sign_in_the_analytic_gaussian():
     """
 
     def noisy(self, exact, scale, noise):
-        reduced = scale if self.spread <= 2 else scale * math.sqrt(2 / self.spread)
+        reduced = (
+            scale if self.noise_multiplier <= 2 else scale * math.sqrt(2 / self.noise_multiplier)
+        )
         return exact + reduced * noise.normal(exact.size)
 
     return made(GaussianLike, noisy=noisy)
@@ -193,7 +195,7 @@ def scale_upside_down():
     """
 
     def noisy(self, exact, scale, noise):
-        return exact + scale / self.spread**2 * laplace_draws(noise, exact.size)
+        return exact + scale / self.noise_multiplier**2 * laplace_draws(noise, exact.size)
 
     return made(LaplaceLike, noisy=noisy)
 

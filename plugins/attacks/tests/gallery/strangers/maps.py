@@ -127,7 +127,7 @@ class _Shared(Oracle):
 
     def __init__(self, query, function, mechanism, unit, noise):
         super().__init__(query, function, mechanism.most_points)
-        self._scale, self._noise = unit * query.kappa * mechanism.spread, noise
+        self._scale, self._noise = unit * query.kappa * mechanism.noise_multiplier, noise
         self._known = {}
 
     def _answer(self, fresh):
@@ -148,13 +148,13 @@ class SharedNoise(Interactive):
     source = "made up"
     asks = 1
     most_points = 256
-    spread: float = free(validator=positive)
+    noise_multiplier: float = free(validator=positive)
 
     def at(self, scale, query, sensitivity):
-        return attrs.evolve(self, spread=scale)
+        return attrs.evolve(self, noise_multiplier=scale)
 
-    def event(self, query, sensitivity):
-        return GaussianEvent(mu=1 / self.spread, adjacency=sensitivity.adjacency)
+    def event(self, query, sensitivity, moved=None):
+        return GaussianEvent(mu=1 / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
     def open(self, value, query, sensitivity, noise):
         return _Shared(query, value, self, sensitivity.unit, noise)

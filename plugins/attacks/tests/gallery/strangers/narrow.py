@@ -174,9 +174,9 @@ def half_price_under_add_remove():
     Source: replace-one and add/remove mixed up, as in several libraries' notes.
     """
 
-    def event(self, query, sensitivity):
+    def event(self, query, sensitivity, moved=None):
         half = 0.5 if sensitivity.adjacency.membership else 1.0
-        return GaussianEvent(mu=half / self.spread, adjacency=sensitivity.adjacency)
+        return GaussianEvent(mu=half / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
     return made(GaussianLike, event=event)
 
@@ -188,7 +188,7 @@ def louder_beyond_a_hundred_and_thirty_three():
     """
 
     def noisy(self, exact, scale, noise):
-        far = np.abs(exact) > 133.3 * scale / self.spread
+        far = np.abs(exact) > 133.3 * scale / self.noise_multiplier
         return exact + np.where(far, 2.0, 1.0) * scale * noise.normal(exact.size)
 
     return made(GaussianLike, noisy=noisy)
@@ -260,10 +260,10 @@ def one_direction_is_cheaper():
     @attrs.frozen(kw_only=True)
     class Cheaper(Additive):
         needs: ClassVar[Needs] = Needs(distance="l1")
-        spread: float = free(validator=positive)
+        noise_multiplier: float = free(validator=positive)
 
-        def event(self, query, sensitivity):
-            inner = LaplaceEvent(shift=1 / self.spread, adjacency=sensitivity.adjacency)
+        def event(self, query, sensitivity, moved=None):
+            inner = LaplaceEvent(shift=1 / self.noise_multiplier, adjacency=sensitivity.adjacency)
             return Lopsided(inner)
 
         def noisy(self, exact, scale, noise):
@@ -386,7 +386,7 @@ class _Fading(Oracle):
 
     def __init__(self, query, function, mechanism, unit, noise):
         super().__init__(query, function, mechanism.most_points)
-        self._scale, self._noise = unit * query.kappa * mechanism.spread, noise
+        self._scale, self._noise = unit * query.kappa * mechanism.noise_multiplier, noise
         self._mechanism, self._count = mechanism, 0
 
     def _answer(self, fresh):
@@ -407,17 +407,17 @@ class Fading(Interactive):
     most_points = 128
     fades: ClassVar[bool] = True
     noisy: ClassVar[int] = 128
-    spread: float = free(validator=positive)
+    noise_multiplier: float = free(validator=positive)
 
     @property
     def asks(self):
         return self.most_points
 
     def at(self, scale, query, sensitivity):
-        return attrs.evolve(self, spread=scale)
+        return attrs.evolve(self, noise_multiplier=scale)
 
-    def event(self, query, sensitivity):
-        return GaussianEvent(mu=1 / self.spread, adjacency=sensitivity.adjacency)
+    def event(self, query, sensitivity, moved=None):
+        return GaussianEvent(mu=1 / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
     def open(self, value, query, sensitivity, noise):
         return _Fading(query, value, self, sensitivity.unit, noise)

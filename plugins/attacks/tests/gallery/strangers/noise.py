@@ -15,13 +15,13 @@ from gallery.reported.noise import Additive, GaussianLike, LaplaceLike, laplace_
 
 @attrs.frozen(kw_only=True)
 class PureLike(Additive):
-    """Priced as any release of epsilon = 1/spread, in l1."""
+    """Priced as any release of epsilon = 1/noise_multiplier, in l1."""
 
     needs: ClassVar[Needs] = Needs(distance="l1")
-    spread: float = free(validator=positive)
+    noise_multiplier: float = free(validator=positive)
 
-    def event(self, query, sensitivity):
-        return PureEvent(epsilon=1 / self.spread, adjacency=sensitivity.adjacency)
+    def event(self, query, sensitivity, moved=None):
+        return PureEvent(epsilon=1 / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
 
 def rounded_to_a_grid_first():
@@ -32,7 +32,7 @@ def rounded_to_a_grid_first():
     """
 
     def noisy(self, exact, scale, noise):
-        step = scale / self.spread
+        step = scale / self.noise_multiplier
         return step * np.rint(exact / step * 1.5) / 1.5 + scale * laplace_draws(noise, exact.size)
 
     return made(LaplaceLike, noisy=noisy)
@@ -125,7 +125,8 @@ def variance_for_deviation():
     """
 
     def noisy(self, exact, scale, noise):
-        return exact + np.sqrt(self.spread) * scale / self.spread * noise.normal(exact.size)
+        width = np.sqrt(self.noise_multiplier) * scale / self.noise_multiplier
+        return exact + width * noise.normal(exact.size)
 
     return made(GaussianLike, noisy=noisy)
 
@@ -155,7 +156,7 @@ def large_values_refused():
     """
 
     def noisy(self, exact, scale, noise):
-        if np.abs(exact).max(initial=0.0) > 1e6 * scale / self.spread:
+        if np.abs(exact).max(initial=0.0) > 1e6 * scale / self.noise_multiplier:
             raise ValueError("implausible value")
         return exact + scale * noise.normal(exact.size)
 
@@ -173,7 +174,7 @@ def last_release_again():
     """
 
     def noisy(self, exact, scale, noise):
-        key, unit = exact.size, scale / self.spread
+        key, unit = exact.size, scale / self.noise_multiplier
         before = _LAST.get(key)
         if before is not None and np.abs(before[0] - exact).max(initial=0.0) <= unit / 2:
             return before[1]
@@ -209,8 +210,8 @@ def zero_counted_twice():
     class Geometric(PureLike):
         def noisy(self, exact, scale, noise):
             words = noise.uniform((2, exact.size))
-            unit = scale / self.spread
-            size = np.floor(-np.log(words[0]) * self.spread)
+            unit = scale / self.noise_multiplier
+            size = np.floor(-np.log(words[0]) * self.noise_multiplier)
             return unit * (np.rint(exact / unit) + np.where(words[1] < 0.5, -1, 1) * size)
 
     return Single(kind="mechanisms", component=Geometric)

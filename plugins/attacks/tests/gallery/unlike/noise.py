@@ -74,10 +74,10 @@ def laplace_for_an_l2_claim():
     @attrs.frozen(kw_only=True)
     class Confused(Additive):
         needs: ClassVar[Needs] = Needs(distance="l2")
-        spread: float = free(validator=positive)
+        noise_multiplier: float = free(validator=positive)
 
-        def event(self, query, sensitivity):
-            return LaplaceEvent(shift=1 / self.spread, adjacency=sensitivity.adjacency)
+        def event(self, query, sensitivity, moved=None):
+            return LaplaceEvent(shift=1 / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
         def noisy(self, exact, scale, noise):
             return exact + scale * laplace_draws(noise, exact.size)
@@ -123,17 +123,19 @@ def noisy_largest_with_half_the_noise():
         needs: ClassVar[Needs] = Needs(distance="linf")
         arithmetic: ClassVar[str] = "real"
         source: ClassVar[str] = "made up"
-        spread: float = free(validator=positive)
+        noise_multiplier: float = free(validator=positive)
 
         def at(self, scale, query, sensitivity):
-            return attrs.evolve(self, spread=scale)
+            return attrs.evolve(self, noise_multiplier=scale)
 
-        def event(self, query, sensitivity):
-            return PureEvent(epsilon=1 / self.spread, adjacency=sensitivity.adjacency)
+        def event(self, query, sensitivity, moved=None):
+            return PureEvent(epsilon=1 / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
         def release(self, value, query, sensitivity, noise):
             exact = coordinates(value, query)
-            scores = exact + self.spread * sensitivity.unit * laplace_draws(noise, exact.size)
+            scores = exact + self.noise_multiplier * sensitivity.unit * laplace_draws(
+                noise, exact.size
+            )
             return from_real((np.arange(exact.size) == np.argmax(scores)).astype(float), query)
 
     return Single(kind="mechanisms", component=Largest)
@@ -148,10 +150,10 @@ def mixture_priced_as_its_mean():
     @attrs.frozen(kw_only=True)
     class Mixed(Additive):
         needs: ClassVar[Needs] = Needs(distance="l2")
-        spread: float = free(validator=positive)
+        noise_multiplier: float = free(validator=positive)
 
-        def event(self, query, sensitivity):
-            return GaussianEvent(mu=1 / self.spread, adjacency=sensitivity.adjacency)
+        def event(self, query, sensitivity, moved=None):
+            return GaussianEvent(mu=1 / self.noise_multiplier, adjacency=sensitivity.adjacency)
 
         def noisy(self, exact, scale, noise):
             loud = noise.uniform(1)[0] < 0.5
