@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,15 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PLUGIN = Path(__file__).parents[2] / "examples" / "third-party" / "acme-bins"
+PLUGINS = Path(__file__).parents[2] / "examples" / "third-party"
+PLUGIN = PLUGINS / "acme-bins"
 
 
-@pytest.fixture(scope="module")
-def stranger(tmp_path_factory):
+@pytest.fixture(scope="module", params=[PLUGIN], ids=[PLUGIN.name])
+def stranger(tmp_path_factory, request):
     """A runner of `dpcore` in an environment where the plugin is installed and nothing admitted."""
     home = tmp_path_factory.mktemp("stranger")
     quiet = ["-q", "--no-index", "--no-deps", "--no-build-isolation"]
-    target = ["--target", str(home / "site"), str(PLUGIN)]
+    target = ["--target", str(home / "site"), str(request.param)]
     subprocess.run(
         [sys.executable, "-m", "pip", "install", *quiet, *target], check=True, capture_output=True
     )
@@ -93,3 +95,15 @@ def test_its_own_tests_pass(stranger):
         check=False,
     )
     assert own.returncode == 0, own.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stranger", sorted(PLUGINS.iterdir()), indirect=True, ids=lambda p: p.name)
+def test_a_readme_names_the_plugin_that_is_admitted(stranger, request):
+    folder = request.node.callspec.params["stranger"]
+    if folder.name == "opendp-noise":
+        pytest.importorskip("opendp")
+    readme = (folder / "README.md").read_text("utf-8")
+    (name,) = {*re.findall(r"dpcore (?:plugins enable|test) (\S+)", readme)}
+    done = stranger[1]("plugins", "enable", name, "--yes")
+    assert done.returncode == 0, done.stderr
