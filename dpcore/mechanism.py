@@ -110,6 +110,8 @@ _FORMER = {
     "event_of_move": "event(query, sensitivity, moved)",
     "spread": "noise_distribution",
     "calibrated": "the function is_calibrated",
+    "unable": "refusal",
+    "planned": "the query itself, and asks of Interactive",
 }
 """Members that mechanisms had before, and what took their place."""
 
@@ -158,12 +160,8 @@ class AnyMechanism(ABC):
         A property where it depends on a field, a plain class attribute where it does not.
         """
 
-    def planned(self, query: Query) -> Query:
-        """The query as it is priced: `event` is composed `at_most` times."""
-        return query
-
-    def unable(self, query: Query) -> str:
-        """Why some value that a query states could not be released, or empty.
+    def refusal(self, query: Query) -> str:
+        """Why it cannot release every value that a query states, or empty.
 
         Asked when a plan is priced: what fails must not depend on records.
         """

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -115,16 +114,12 @@ class Interactive(AnyMechanism):
     @property
     @abstractmethod
     def asks(self) -> int:
-        """How many events a release costs: one for each question, or one for all of them."""
+        """How many times a release costs `event`: once for each question, or for all of them."""
 
     @property
     @abstractmethod
     def most_points(self) -> int:
         """How many different points one oracle answers."""
-
-    def planned(self, query: Query) -> Query:
-        """The query as it is priced: `event` is composed `asks` times."""
-        return attrs.evolve(query, at_most=self.asks)
 
     @abstractmethod
     def open(

@@ -13,7 +13,6 @@ import attrs
 import numpy as np
 
 from dpcore.checks import non_negative, positive, positive_integer
-from dpcore.errors import SpecError, need
 from dpcore.functions.kernels.base import Expansion, Kernel
 from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
@@ -41,13 +40,6 @@ class FunctionQuery(Query):
     kappa: float = attrs.field(validator=positive)
     label_bound: float = attrs.field(validator=positive)
     evaluation_error: float = attrs.field(validator=non_negative)
-
-    def __attrs_post_init__(self) -> None:
-        need(
-            self.sampling is None,
-            SpecError,
-            f"the function {self.name!r} is fitted on all records: no sampling",
-        )
 
     def unfit(self, value: Any) -> str:
         """Why a value is not the function that is asked for, or empty."""

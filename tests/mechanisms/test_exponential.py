@@ -105,7 +105,7 @@ def test_what_it_cannot_choose_is_refused():
         Exponential(epsilon=-1.0)
     with pytest.raises(ParameterError, match="real scores"):
         Exponential(epsilon=1.0).event(attrs.evolve(FOUR, field="complex"), bound(1.0, "linf"))
-    assert "at most" in Exponential().unable(attrs.evolve(FOUR, shape=(MOST + 1,)))
+    assert "at most" in Exponential().refusal(attrs.evolve(FOUR, shape=(MOST + 1,)))
     with pytest.raises(ContractError):
         Exponential(epsilon=1.0).release(
             np.array([0.0, np.nan, 0.0, 1.0]), FOUR, bound(1.0, "linf"), noise("nan")

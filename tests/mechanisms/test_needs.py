@@ -12,6 +12,7 @@ FORMER = {
     **{"takes_integers": "integers", "additive": "additive", "by_person": "persons"},
     **{"spherical": "bands", "draws_elsewhere": "stream", "event_of_move": "event"},
     **{"spread": "noise_distribution", "calibrated": "is_calibrated"},
+    **{"unable": "refusal", "planned": "Interactive"},
 }
 
 

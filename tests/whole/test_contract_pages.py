@@ -107,7 +107,7 @@ def test_members_that_authors_meet_have_a_sentence():
 
     for cls, words in ((Public, ["inputs"]), (Query, ["norms"]), (SumQuery, ["bands"])):
         assert all(f"{word}: " in (cls.__doc__ or "") for word in words)
-    for cls, name in ((AnyMechanism, "unable"), (AnyMechanism, "event"), (Mechanism, "release")):
+    for cls, name in ((AnyMechanism, "refusal"), (AnyMechanism, "event"), (Mechanism, "release")):
         assert getattr(cls, name).__doc__
 
 

@@ -162,7 +162,7 @@ class DiscreteGaussian(Executed):
         """The law itself: nothing is rounded."""
         return NormalSpread(width=self.noise_width, step=1.0)
 
-    def unable(self, query: Query) -> str:
+    def refusal(self, query: Query) -> str:
         """Why the query's values are not whole numbers, or empty."""
         return whole_numbers_only(query)
 

@@ -132,7 +132,7 @@ class DiscreteLaplace(LaplaceNoise):
         """The law itself: nothing is rounded."""
         return LaplaceSpread(scale=self.noise_scale, step=1.0)
 
-    def unable(self, query: Query) -> str:
+    def refusal(self, query: Query) -> str:
         """Why the query's values are not whole numbers, or empty."""
         return whole_numbers_only(query)
 

@@ -72,7 +72,7 @@ class Exponential(Choice, Executed):
         self.rate(query, sensitivity)
         return ExponentialMechanismEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
 
-    def unable(self, query: Query) -> str:
+    def refusal(self, query: Query) -> str:
         """Why the query has too many candidates, or empty."""
         if query.real_size <= MOST:
             return ""

@@ -85,7 +85,7 @@ class RandomizedResponse(Mechanism):
         epsilon = up(self.epsilon * entries, roundings=3)
         return PureEvent(epsilon=epsilon, adjacency=sensitivity.adjacency)
 
-    def unable(self, query: Query) -> str:
+    def refusal(self, query: Query) -> str:
         """Why the query's values are not categories 0 .. C-1, or empty."""
         low, high = query.within or (-math.inf, math.inf)
         if query.values == "integers" and low >= 0 and high <= self.classes - 1:

@@ -37,14 +37,11 @@ def explain_unbanded(
     *,
     alone: bool,
 ) -> str:
-    """Why the theorem does not cover a query with bands or `Cyclic` sampling, or empty.
+    """Why the theorem does not cover a query with bands, or empty.
 
     Args:
         alone: Whether the release asks nothing else: another ask in a block is not covered.
     """
-    # A record is spared the asks of other groups; several events of one ask are all its own.
-    if type(query.sampling) is Cyclic and mechanism.planned(query) != query:
-        return f"Cyclic sampling of {query.name!r} needs a mechanism with one event an ask"
     if not isinstance(query, SumQuery) or query.bands is None:
         return ""
     reach, name = len(query.bands), repr(query.name)

@@ -21,7 +21,7 @@ from dpcore.claims.pricing.unit_claims import (
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near, need
 from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public, promises
-from dpcore.mechanism import AnyMechanism
+from dpcore.mechanism import AnyMechanism, Mechanism
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.sampling import Order
@@ -127,7 +127,7 @@ class Bounds:
             ):
                 return Refused(reason)
             asks[query.name] = Ask(
-                query=mechanism.planned(query),
+                query=query,
                 sensitivity=sensitivity,
                 mechanism=mechanism,
                 share=release.query_shares.get(query.name, query.share) / total,
@@ -244,16 +244,47 @@ def _explain_unsampled(
     return ""
 
 
-def scheduled(learner: AnyLearner, **fields: Any) -> Scheduled:
-    """A release of the learner's kind: the one place where the two are told apart."""
+def scheduled(learner: AnyLearner, asks: Mapping[str, Ask], **fields: Any) -> Scheduled:
+    """A release of the learner's kind: the one place where the two are told apart.
+
+    Raises:
+        SpecError: the learner is of neither kind, its mechanisms are of the other kind, or a
+            function is to be fitted on a sample.
+    """
+    name, mechanisms = type(learner).__name__, [ask.mechanism for ask in asks.values()]
     if isinstance(learner, Learner):
-        return LearnerRelease(**fields)
+        need(
+            all(isinstance(item, Mechanism) for item in mechanisms),
+            SpecError,
+            f"{name} asks for arrays, and a mechanism of it serves functions",
+        )
+        return LearnerRelease(asks=asks, **fields)
     # Functions are imported where one is priced alone.
+    from dpcore.functions.interactive import Interactive
     from dpcore.functions.learner import FunctionLearner
 
-    fault = f"{type(learner).__name__} must extend Learner or FunctionLearner"
-    need(isinstance(learner, FunctionLearner), SpecError, fault)
-    return FunctionRelease(**fields)
+    need(
+        isinstance(learner, FunctionLearner),
+        SpecError,
+        f"{name} must extend Learner or FunctionLearner",
+    )
+    need(
+        all(isinstance(item, Interactive) for item in mechanisms),
+        SpecError,
+        f"{name} asks for functions, and a mechanism of it releases arrays",
+    )
+    need(
+        all(ask.query.sampling is None for ask in asks.values()),
+        SpecError,
+        f"the function of {name} is fitted on all records: no sampling",
+    )
+    return FunctionRelease(asks={key: _of_questions(ask) for key, ask in asks.items()}, **fields)
+
+
+def _of_questions(ask: Ask) -> Ask:
+    """The ask for a function, charged as often as its oracle answers with noise of its own."""
+    asks = ask.query.at_most * cast(Any, ask.mechanism).asks
+    return attrs.evolve(ask, query=attrs.evolve(ask.query, at_most=asks))
 
 
 @attrs.frozen(eq=False)
@@ -378,7 +409,7 @@ def _complete(mechanism: AnyMechanism, path: list[str], query: Query, name: str)
     # The query fills in what the spec leaves open, and changes nothing that the spec sets.
     defaults = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
     complete_mechanism: AnyMechanism = attrs.evolve(cast(Any, mechanism), **defaults)
-    if reason := complete_mechanism.unable(query):
+    if reason := complete_mechanism.refusal(query):
         raise SpecError(
             f"mechanism {type(mechanism).__name__} cannot release every value of the query "
             f"{name!r}: {reason}",

@@ -16,7 +16,9 @@ from dpcore import (
     Learner,
     Mechanism,
     Needs,
+    OneShot,
     PrivacyBudget,
+    Query,
     Release,
     SecretCoins,
     Sensitivity,
@@ -36,6 +38,7 @@ from dpcore.functions import Expansion, FunctionLearner, FunctionQuery, Interact
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.guarantee import ReleaseKind, Status
+from dpcore.sampling import WithoutReplacement
 from dpcore.sensitivity import Conditional, Refuted
 from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore_kernel_ridge import gaussian_process
@@ -320,9 +323,67 @@ def test_functions_and_mechanisms_must_fit():
         priced(Gaussian())
     with pytest.raises(ParameterError, match="bandwidth"):
         GaussianKernel(bandwidth=1e-200)
-    releasing = type("Releasing", (Gaussian,), {"needs": Needs(distance=Distance.RKHS)})
-    with pytest.raises(SpecError, match="do not fit"):
-        priced(releasing())
+    for answered, message in ((Query, "do not fit"), (FunctionQuery, "releases arrays")):
+        needs = Needs(distance=Distance.RKHS, query=answered)
+        with pytest.raises(SpecError, match=message):
+            priced(type("Releasing", (Gaussian,), {"needs": needs})())
+
+
+@attrs.frozen(kw_only=True)
+class Planned(Bump):
+    """Its query as a test plans it."""
+
+    options: dict = attrs.field(factory=dict)
+
+    def function_query(self, public):
+        return attrs.evolve(super().function_query(public), **self.options)
+
+
+def bound_about(learner):
+    return type("Moves", (BumpBound,), {"learner": learner})()
+
+
+def test_no_mechanism_is_charged_less_often_than_the_learner_asks():
+    def at_most(mechanism, **options):
+        plan = price_learner(
+            Planned(options=options),
+            domain=domain(40),
+            epsilon=2.0,
+            bound=bound_about(Planned),
+            mechanism=mechanism,
+        )
+        return plan.schedule.releases[0].ask.query.at_most
+
+    assert at_most(GaussianProcess(), at_most=50) == 50
+    assert at_most(PerQuery(questions=4), at_most=3) == 12
+    with pytest.raises(ParameterError, match="at_most"):
+        at_most(type("Free", (GaussianProcess,), {"asks": 0})())
+    with pytest.raises(SpecError, match="no sampling"):
+        at_most(GaussianProcess(), sampling=WithoutReplacement(size=20, records=40))
+
+
+def test_a_learner_of_arrays_is_not_run_with_an_oracle():
+    """Nothing could be released: it is refused before anything is charged."""
+
+    @attrs.frozen(kw_only=True)
+    class Asking(OneShot):
+        def queries(self, public):
+            return (query(),)
+
+        def statistic(self, query, records, public, secret):
+            raise NotImplementedError
+
+        def assemble(self, answers, public):
+            raise NotImplementedError
+
+    with pytest.raises(SpecError, match="serves functions"):
+        price_learner(
+            Asking(),
+            domain=domain(40),
+            epsilon=2.0,
+            bound=bound_about(Asking),
+            mechanism=GaussianProcess(),
+        )
 
 
 def test_neither_kind_inherits_what_only_the_other_can_do():

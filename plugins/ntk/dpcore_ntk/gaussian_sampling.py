@@ -107,7 +107,7 @@ class GaussianSampling(Mechanism):
             adjacency=sensitivity.adjacency,
         )
 
-    def unable(self, query: Query) -> str:
+    def refusal(self, query: Query) -> str:
         """A lam0 below what floats tell from 0 beside K: some K + lam0 I would not be definite.
 
         Of n rows with K_ii <= kappa^2, the computed K is off by at most n times the error of one

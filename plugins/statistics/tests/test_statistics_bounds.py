@@ -88,7 +88,7 @@ def test_moves_in_both_directions_need_the_wider_noise_and_get_it():
 def test_what_is_no_list_of_integers_is_refused():
     with pytest.raises(ParameterError, match="real scores"):
         SparseVector(epsilon=1.0).event(attrs.evolve(QUERY, field="complex"), ONE_WAY)
-    assert "whole numbers" in SparseVector().unable(attrs.evolve(QUERY, values="reals"))
+    assert "whole numbers" in SparseVector().refusal(attrs.evolve(QUERY, values="reals"))
 
 
 def test_the_release_follows_the_law():

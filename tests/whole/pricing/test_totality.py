@@ -90,10 +90,10 @@ def test_a_statistic_that_is_not_the_integers_it_states_ends_the_run():
 def test_categories_are_stated():
     query = {"name": "labels", "shape": (3,), "distance": "hamming"}
     mechanism = RandomizedResponse(categories=3)
-    assert mechanism.unable(Query(**query))
-    assert mechanism.unable(Query(**query, values="integers"))
-    assert mechanism.unable(Query(**query, values="integers", within=(0, 3)))
-    assert not mechanism.unable(Query(**query, values="integers", within=(0, 2)))
+    assert mechanism.refusal(Query(**query))
+    assert mechanism.refusal(Query(**query, values="integers"))
+    assert mechanism.refusal(Query(**query, values="integers", within=(0, 3)))
+    assert not mechanism.refusal(Query(**query, values="integers", within=(0, 2)))
 
 
 def test_best_of_takes_candidates_whose_models_score():

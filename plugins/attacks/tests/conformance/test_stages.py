@@ -32,7 +32,7 @@ class OneNumber(Mechanism):
     source = "Laplace"
     noise_scale: float = free(validator=positive)
 
-    def unable(self, query):
+    def refusal(self, query):
         return "" if query.real_size == 1 else "it releases one number"
 
     def at(self, scale, query, sensitivity):
@@ -50,9 +50,9 @@ class OneNumber(Mechanism):
 
 
 class Careless(OneNumber):
-    """The same for whoever asks: it never says what it is unable to."""
+    """The same for whoever asks: it never says what it refuses."""
 
-    def unable(self, query):
+    def refusal(self, query):
         return ""
 
 

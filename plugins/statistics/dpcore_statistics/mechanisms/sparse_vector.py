@@ -58,7 +58,7 @@ class SparseVector(Choice):
         need(query.field == "real", "SparseVector", "real scores", "field", query.field)
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
 
-    def unable(self, query: Query) -> str:
+    def refusal(self, query: Query) -> str:
         """Why the query cannot be answered: its scores are reals; empty if they are integers."""
         return whole_numbers_only(query)
 

@@ -102,8 +102,8 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
     """Queries of several shapes, real and complex, with and without a solver error; of matrices,
     claims of 1 and of 0.01.
 
-    Combinations that the mechanism refuses are left out. Where it is unable to release reals, the
-    query is one of whole numbers, or of a few categories; no plan asks what it is unable to.
+    Combinations that the mechanism refuses are left out. Where it releases no reals, the query is
+    one of whole numbers, or of a few categories; no plan asks what it refuses.
     """
     if mechanism.needs.query is not Query:
         return  # queries of a kind of its own, which its plugin tests
@@ -114,7 +114,7 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
     if not matrix:
         queries.append(Query(name="law", shape=(3,), distance=distance, field="complex"))
     for number, plain in enumerate(queries):
-        query = next((q for q in _with_values(plain) if not unable(mechanism, q)), None)
+        query = next((q for q in _with_values(plain) if not explain_refusal(mechanism, q)), None)
         if query is None:
             continue
         claim = Sensitivity(value=1.0, distance=distance, adjacency=REPLACE_ONE, source="made up")
@@ -143,10 +143,10 @@ def _with_values(query: Query) -> Iterator[Query]:
         yield attrs.evolve(query, values="integers", within=within)
 
 
-def unable(mechanism: Mechanism, query: Query) -> str:
+def explain_refusal(mechanism: Mechanism, query: Query) -> str:
     """Why no plan asks this query of a mechanism, or empty; what it raises, the laws tell."""
     try:
-        return mechanism.unable(query)
+        return mechanism.refusal(query)
     except Exception:
         return ""
 

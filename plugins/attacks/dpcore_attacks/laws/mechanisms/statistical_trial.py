@@ -20,7 +20,7 @@ from dpcore.event import Direction
 from dpcore_attacks.laboratory.draws import Bench, bases
 from dpcore_attacks.laboratory.excess import EPSILONS
 from dpcore_attacks.laws.law import RATE, NotApplicableError, skip_if
-from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase, unable
+from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase, explain_refusal
 
 SCALES = (1.0, 0.27, 3.9, 49.7)
 """Not round, so that what rounds a scale is seen."""
@@ -65,10 +65,10 @@ class Trial:
         """The mechanism at a scale, with so many real coordinates and a claim of 1.
 
         Raises:
-            NotApplicableError: it is unable to answer a query of so many.
+            NotApplicableError: it refuses a query of so many.
         """
         query = attrs.evolve(self.case.query, shape=(size,), field="real")
-        reason = unable(self.case.mechanism, query)
+        reason = explain_refusal(self.case.mechanism, query)
         skip_if(reason, f"no run asks it for {size} coordinates: {reason}")
         claim = attrs.evolve(self.case.sensitivity, value=1.0, solver_error=0.0)
         case = attrs.evolve(self.case, query=query, sensitivity=claim)
