@@ -223,12 +223,12 @@ def test_known_coins_void_the_guarantee():
 class Stepping:
     """An ask and an accountant in one, whose cost falls by steps: a count of samples is whole."""
 
-    share, calibrated = 1.0, False
+    share, mechanism = 1.0, Gaussian()
 
     def __init__(self, cost, scale=None, asked=None):
         self.cost, self.scale = cost, scale
         self.asked = [] if asked is None else asked
-        self.mechanism, self.query, self.at_most, self.charged = self, self, 1, 1
+        self.query, self.at_most, self.charged = self, 1, 1
 
     def at(self, scale):
         return Stepping(self.cost, scale, self.asked)
