@@ -19,7 +19,7 @@ from dpcore.claims.events.relation_text import relation_of
 from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.request import PublicInput, Release
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ContractError, need
+from dpcore.errors import ContractError, below, need
 from dpcore.guarantee import Guarantee
 from dpcore.learner import AnyLearner, Model, Published, describe_kinds, promises
 from dpcore.ledger.book import FAILURES_SHARE, TILTED_SHARE, Ledger
@@ -38,9 +38,11 @@ from dpcore.runs.session_arguments import (
     Left,
     Question,
     admitted,
+    at_arguments,
     made,
     only_table,
     question_method,
+    require_arguments,
     require_epsilon,
     require_learner,
 )
@@ -155,7 +157,10 @@ class Session(SingleUse, Shown):
         self._accept_delta, self._accepts = accept_delta, accept_useless
         self._replayer = CleanProcess() if replaying is None else replaying
         require_apart(domain, table, public or {})
-        self._inputs = {n: read_public(domain, n, item) for n, item in (public or {}).items()}
+        self._inputs: dict[str, PublicInput] = {}
+        for name, item in (public or {}).items():
+            with below("public", name):
+                self._inputs[name] = read_public(domain, name, item)
         self._releases: list[PaidRelease] = []
         self._lock = threading.Lock()
 
@@ -243,9 +248,11 @@ class Session(SingleUse, Shown):
         # Names tell the questions apart: they are numbered on from the earlier releases.
         releases: list[Release] = []
         for question, weight in zip(questions, cast(Sequence[float], amounts), strict=True):
-            learner = self.learner(*question) if isinstance(question, tuple) else question
-            require_learner(learner)
-            need_positive("a question", weight=weight)
+            with below("questions", len(releases)):
+                learner = self.learner(*question) if isinstance(question, tuple) else question
+                require_learner(learner)
+            with below("weights", len(releases)):
+                need_positive("a question", weight=weight)
             number = len(self._releases) + len(releases) + 1
             releases.append(
                 Release(
@@ -254,7 +261,8 @@ class Session(SingleUse, Shown):
                     share=float(weight) ** (1 / 2 if self._delta else 2 / 3),
                 )
             )
-        return self._priced(releases, epsilon)
+        with at_arguments(of_questions=True):
+            return self._priced(releases, epsilon)
 
     def ask(
         self,
@@ -322,10 +330,12 @@ class Session(SingleUse, Shown):
             SourceError: the table does not fit the domain; what was charged stays spent.
         """
         require_learner(learner)
+        require_arguments(mechanism, name, inputs)
         # Priced, and only then charged.
-        plan = self._priced(
-            [Release(learner=learner, mechanism=mechanism, inputs=tuple(inputs))], epsilon
-        )
+        with at_arguments(of_questions=False):
+            plan = self._priced(
+                [Release(learner=learner, mechanism=mechanism, inputs=tuple(inputs))], epsilon
+            )
         return self._pay(plan, [name])[0]
 
     def _priced(self, releases: Sequence[Release], epsilon: float) -> Plan:

@@ -3,7 +3,8 @@
 Messages name types and declared names alone, never a cell of a table.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import attrs
@@ -15,10 +16,19 @@ from dpcore.encoding.admission import admit_to
 from dpcore.encoding.blocks import in_memory
 from dpcore.encoding.misfits import require_fit
 from dpcore.encoding.pieces import KeptColumn
-from dpcore.errors import ParameterError, SourceError, SpecError, below, need, unpassed
+from dpcore.errors import (
+    DpcoreError,
+    ParameterError,
+    SourceError,
+    SpecError,
+    below,
+    need,
+    unpassed,
+)
 from dpcore.learner import AnyLearner, Published
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.remaining_budget import RemainingBudget
+from dpcore.mechanism import AnyMechanism
 from dpcore.models.figures import Statistics
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
@@ -77,7 +87,7 @@ def admitted(
     need(is_named, _OWNER, "public records by name", "public", describe_type(public))
     need(on_invalid in ("refuse", "project"), _OWNER, "refuse or project", "on_invalid", on_invalid)
     is_count = expected is None or is_integer(expected)
-    need(is_count, _OWNER, "a whole number of records", "expected", describe_type(expected))
+    need(is_count, _OWNER, "a whole number of records, one or more", "expected", expected)
     # Names come before cells: a table that lacks a column is refused with no record read.
     names = _names(table)
     gaps = [] if names is None else [name for name in domain.raw if name not in names]
@@ -130,6 +140,35 @@ def _names(table: Any) -> list[Any] | None:
     )
 
 
+@contextmanager
+def at_arguments(of_questions: bool) -> Iterator[None]:
+    """Locate errors of a price by the arguments of a session's call, in place of keys of a spec."""
+    try:
+        yield
+    except DpcoreError as error:
+        match error.steps:
+            case ("releases", number, "learner", *rest) if of_questions:
+                error.steps = ("questions", number, *rest)
+            case ("releases", _, *rest) | ("data", *rest):
+                error.steps = (*rest,)
+        raise
+
+
+@contextmanager
+def _at_fields(method: str, learner_name: str, fields: Mapping[str, Any]) -> Iterator[None]:
+    """Locate errors about a learner by the method that asks it, and by its argument."""
+    try:
+        yield
+    except DpcoreError as error:
+        if error.steps[:1] in (("learner",), (learner_name,)):
+            error.steps = (method, *error.steps[1:])
+            if error.field is not None and error.field in fields:
+                error.steps, error.field = (*error.steps, error.field), None
+                # The learner's class, of which the caller has not heard.
+                error.message = error.message.removeprefix(f"{getattr(error, 'owner', '')} ")
+        raise
+
+
 def require_epsilon(epsilon: Any) -> float:
     """Return epsilon as a float, if it is a finite number above 0.
 
@@ -153,6 +192,24 @@ def require_learner(learner: Any) -> None:
     need(is_learner, "a release", f"a learner {example}", "learner", describe_type(learner))
 
 
+def require_arguments(mechanism: Any, name: Any, inputs: Any) -> None:
+    """Refuse arguments of a release, beside its learner and its epsilon, of another type.
+
+    Raises:
+        ParameterError: one of them is of another type.
+    """
+    need(
+        isinstance(mechanism, AnyMechanism | Mapping | None),
+        "a release",
+        "a mechanism, or one by the name of each query",
+        "mechanism",
+        describe_type(mechanism),
+    )
+    need(isinstance(name, str), "a release", "a text", "name", describe_type(name))
+    is_list = isinstance(inputs, Sequence) and not isinstance(inputs, str)
+    need(is_list, "a release", "a list of names", "inputs", describe_type(inputs))
+
+
 def made(name: str, registry: Registry, fields: Mapping[str, Any]) -> AnyLearner:
     """Make a learner from its fields by name, as a spec's release is made.
 
@@ -162,6 +219,9 @@ def made(name: str, registry: Registry, fields: Mapping[str, Any]) -> AnyLearner
     Raises:
         SpecError: it has no such field, lacks one, or one is of another type.
     """
+    need(isinstance(name, str), _OWNER, "a learner's name", "name", describe_type(name))
+    is_named = isinstance(fields, Mapping)
+    need(is_named, name, "its fields by name", "fields", describe_type(fields))
     need(NAME not in fields, SpecError, f"{name} has no key {NAME!r}")
     cls = registry.component(LEARNER, name)
     several = {f.alias or f.name for f in attrs.fields(cls) if str(f.type).startswith("tuple[")}
@@ -185,7 +245,8 @@ def question_method(learner_name: str, *keys: str, tables: bool = False) -> Call
     def ask(session: Any, *values: Any, epsilon: float, **fields: Any) -> Any:
         need(len(values) <= len(keys), SpecError, f"{learner_name} takes its fields by name")
         arguments = dict(zip(keys, values, strict=False)) | fields
-        published = session.release(session.learner(learner_name, arguments), epsilon=epsilon)
+        with _at_fields(ask.__name__, learner_name, arguments):
+            published = session.release(session.learner(learner_name, arguments), epsilon=epsilon)
         return published if tables else only_table(published)
 
     ask.__name__ = learner_name.partition(".")[2]

@@ -3,6 +3,7 @@
 Every entry of the corpus says what a good tool would say.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from dpcore.claims.accounting.methods.gdp import GdpAccountant
 from dpcore.claims.mechanisms.exponential import Exponential
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.models.features.identity import Identity
+from dpcore.transcript.replay_process import HERE
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_random_features.ridge import Ridge
@@ -252,6 +254,42 @@ def test_in_python_an_error_names_the_part_of_the_request(changes, step):
         price(**changes)
     assert caught.value.exit_code == 2
     assert (caught.value.where or "").split(".")[-1] == step
+
+
+MEAN = ("statistics.mean", {"column": "a"})
+CALLS = {  # of a session, and where its error is
+    "mean.column": lambda s: s.mean("b", epsilon=1),
+    "mean.level": lambda s: s.mean("a", level=2, epsilon=1),
+    "sum.level": lambda s: s.sum("a", level=2, epsilon=1),
+    "histogram.bins": lambda s: s.histogram("a", bins="x", epsilon=1),
+    "table": lambda s: s.table(epsilon=1),
+    "epsilon": lambda s: s.mean("a", epsilon="x"),
+    "learner.column": lambda s: s.release(s.learner("statistics.mean", {"column": "b"}), epsilon=1),
+    "learner": lambda s: s.fit(IDENTITY, epsilon=1),
+    "mechanism": lambda s: s.release(s.learner(*MEAN), epsilon=1, mechanism={"x": Gaussian()}),
+    "inputs.0": lambda s: s.release(s.learner(*MEAN), epsilon=1, inputs=["x"]),
+    "inputs": lambda s: s.release(s.learner(*MEAN), epsilon=1, inputs="x"),
+    "name": lambda s: s.release(s.learner(*MEAN), epsilon=1, name=5),
+    "fields": lambda s: s.learner("statistics.mean", 5),
+    "questions.1.column": lambda s: s.ask([MEAN, ("statistics.sum", {"column": "b"})], epsilon=1),
+    "questions.1.learner": lambda s: s.ask([MEAN, "statistics.mean"], epsilon=1),
+    "questions.1": lambda s: s.ask([MEAN, ("statistics.meen", {})], epsilon=1),
+    "weights.1.weight": lambda s: s.ask([MEAN, MEAN], weights=[1, -1], epsilon=1),
+    "public.x": lambda s: dpcore.Session(BUDGET, PLAIN, TABLE, public={"x": 5}),
+    "domain.records": lambda s: dpcore.Session(
+        BUDGET, PLAIN, TABLE, adjacency="replace_label"
+    ).mean("a", epsilon=1),
+}
+BUDGET = dpcore.PrivacyBudget(epsilon=2, delta=1e-6)
+PLAIN, TABLE = Domain(columns={"a": Range(-1, 1)}), {"a": [0.5] * 40}
+
+
+@pytest.mark.parametrize("where", CALLS)
+def test_an_error_of_a_session_names_the_argument_of_the_call(where):
+    with pytest.raises(DpcoreError) as caught:
+        CALLS[where](dpcore.Session(BUDGET, PLAIN, TABLE, replaying=HERE))
+    assert caught.value.where == where
+    assert not re.search(r"(Mean|Total) needs|releases|data\.", str(caught.value))
 
 
 def test_points_that_lack_are_no_failed_run():
