@@ -44,13 +44,14 @@ if TYPE_CHECKING:
     from dpcore.mechanism import Mechanism as Mechanism, Needs as Needs
     from dpcore.private.engines.base import Engine as Engine
     from dpcore.published.folder import Run as Run, load_run as load_run
+    from dpcore.published.replay import replay as replay
     from dpcore.query import Query as Query, Sum as Sum, SumQuery as SumQuery
     from dpcore.randomness import PublicCoins as PublicCoins, SecretCoins as SecretCoins
     from dpcore.records import Records as Records
     from dpcore.registry.hookspecs import hookimpl as hookimpl
     from dpcore.registry.registry import Registry as Registry
     from dpcore.runs.price import price as price
-    from dpcore.runs.run_spec import replay as replay, run as run
+    from dpcore.runs.run_spec import run as run
     from dpcore.runs.session import Session as Session
     from dpcore.sensitivity import Distance as Distance, Sensitivity as Sensitivity
     from dpcore.sources.opening import (
@@ -122,7 +123,7 @@ _HOME = {
     "read_parquet": "sources.opening",
     "read_sql": "sources.opening",
     "replace_features": "adjacency",
-    "replay": "runs.run_spec",
+    "replay": "published.replay",
     "run": "runs.run_spec",
 }
 

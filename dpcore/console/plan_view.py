@@ -32,7 +32,6 @@ from dpcore.published.phrases import (
 from dpcore.randomness import PublicCoins
 from dpcore.registry.evidence import Evidence
 from dpcore.registry.kinds import EVIDENCE
-from dpcore.runs.run_spec import ledger_of
 from dpcore.specs.spec import Spec
 
 if TYPE_CHECKING:
@@ -71,9 +70,12 @@ def budgets_of(spec: Spec, plan: Plan) -> Budgets | None:
         SpecError: the spec names a ledger that does not exist.
         BudgetExceededError, LedgerError: it refuses, or cannot be used.
     """
-    ledger = ledger_of(spec)
-    if ledger is None:
+    if spec.ledger is None:
         return None
+    from dpcore.runs.run_spec import ledger_of
+
+    ledger = ledger_of(spec)
+    assert ledger is not None, "the spec names one"
     # Asks what a run would leave, under the rule by which it would be charged; nothing is written.
     with spec.locate_errors(), below("ledger"):
         after = ledger.remaining_after(plan.charge())

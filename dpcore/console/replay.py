@@ -16,7 +16,7 @@ from dpcore.console.parameters import PATH, argument, command, json_option
 from dpcore.console.progress import SlowProgress
 from dpcore.published.folder import GUARANTEE_TEXT
 from dpcore.published.lock import explain_versions
-from dpcore.runs.run_spec import replay as rebuilt
+from dpcore.published.replay import replay as rebuilt
 
 
 @command()

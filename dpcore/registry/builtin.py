@@ -62,7 +62,7 @@ provides = {
         "linear": "dpcore.functions.kernels.linear:LinearKernel",
     },
     "sources": {
-        "csv": "dpcore.sources.csv_file:CsvFile",
+        "csv": "dpcore.sources.opening:CsvFile",
         "parquet": "dpcore.sources.parquet:ParquetFiles",
         "sklearn": "dpcore.sources.sklearn_data:SklearnData",
         "sql": "dpcore.sources.sql:SqlQuery",

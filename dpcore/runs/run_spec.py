@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,13 +47,11 @@ from dpcore.published.folder import (
     REPRODUCTION,
     UNCOVERED,
     Run,
-    load_run,
     means,
     public_files,
 )
 from dpcore.published.lock import lock_of, locked
 from dpcore.randomness import SecretCoins
-from dpcore.registry.registry import Registry
 from dpcore.resources.room import require_disk
 from dpcore.source import Source
 from dpcore.sources.opening import Unopened, open_source
@@ -203,44 +201,6 @@ def reproduce(
         if book is not None:
             book.note(f"{folder.name}: a reproduction as printed, not private")
         return work.write(work.open(None), folder, REPRODUCTION)
-
-
-def replay(
-    folder: Path | str,
-    registry: Registry | None = None,
-    *,
-    memory: int | None = None,
-    work: int | None = None,
-    exact: bool = False,
-    public: Mapping[str, str | Table | Unopened] | None = None,
-) -> Run:
-    """Rebuild a run's files from its answers alone, and compare every byte.
-
-    The folder may be a stranger's: what is read is bounded by the plan that its lock states. Equal
-    bytes show that answers and models agree with the locked plan, and that its noise costs what it
-    states (`load_run`): not who made them, nor that its sensitivities are right, which `dpcore
-    check` on the spec tells.
-
-    Another processor or NumPy may round floats of models and tables otherwise. Files in which they
-    differ by at most 1e-9 of the largest magnitude in an array stand in `rounding` of the run.
-    Digits beyond that difference are not shown to follow from the answers.
-
-    Args:
-        memory: Bytes that the plan may need; the machine's if None.
-        work: Multiplications that it may need; 10^14 if None.
-        exact: Whether to refuse rounding as well.
-        public: As for `load_run`.
-
-    Raises:
-        ResourceError: the plan needs more.
-        ReplayError: a file differs, is missing or was added.
-    """
-    # A run compares nothing.
-    from dpcore.published.rounding import compared
-
-    # Bytes decide first. What is left of rounding is stated with the run.
-    result = load_run(folder, registry, memory=memory, work=work, public=public)
-    return compared(result, exact=exact)
 
 
 @attrs.frozen(eq=False, repr=False)

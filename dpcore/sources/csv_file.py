@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from dpcore.errors import SourceError
-from dpcore.source import WRITTEN_APART, Columns, Location, Part, Reading, Source
+from dpcore.source import WRITTEN_APART, Columns, Part, Reading, Source
 from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, read_header
 from dpcore.sources.csv.frames import frame_breaks, walk_frames
 from dpcore.sources.csv.line import LONGEST, TOO_LONG
@@ -226,23 +226,3 @@ def _faults(path: Path) -> Iterator[None]:
         from dpcore.yaml.other_files import why_unreadable  # where something is wrong
 
         raise SourceError(f"{path}: {why_unreadable(path, error)}") from None
-
-
-@attrs.frozen(kw_only=True)
-class CsvFile(Location):
-    """A CSV file of UTF-8 text with a header; `data.csv` says how it is written.
-
-    Args:
-        csv: Its path, relative to the spec.
-    """
-
-    csv: str
-
-    @property
-    def name(self) -> str:
-        """The file's name, without its folders."""
-        return Path(self.csv).name
-
-    def open(self, reading: Reading) -> Source:
-        """The file; it is opened when its parts are asked for."""
-        return CsvSource(path=reading.path(self.csv), reading=reading)

@@ -9,10 +9,31 @@ from dpcore.checks import describe_type
 from dpcore.domain.domain import Domain, kind_of_cells
 from dpcore.errors import need
 from dpcore.source import DeclaredSource, Layout, Location, Reading, Source
-from dpcore.sources.csv_file import CsvFile
 
 _SKLEARN = "sklearn"
 _PARQUET = (".parquet", ".pq", "/")
+
+
+@attrs.frozen(kw_only=True)
+class CsvFile(Location):
+    """A CSV file of UTF-8 text with a header; `data.csv` says how it is written.
+
+    Args:
+        csv: Its path, relative to the spec.
+    """
+
+    csv: str
+
+    @property
+    def name(self) -> str:
+        """The file's name, without its folders."""
+        return Path(self.csv).name
+
+    def open(self, reading: Reading) -> Source:
+        """The file; it is opened when its parts are asked for."""
+        from dpcore.sources.csv_file import CsvSource
+
+        return CsvSource(path=reading.path(self.csv), reading=reading)
 
 
 def location(source: Location | str) -> Location:

@@ -10,8 +10,7 @@ from dpcore.encoding.columns import find_misfits
 from dpcore.encoding.tables import derive_columns
 from dpcore.errors import SourceError, need
 from dpcore.source import Layout
-from dpcore.sources.csv_file import CsvFile
-from dpcore.sources.opening import reading
+from dpcore.sources.opening import CsvFile, reading
 from dpcore.sources.read_all import whole
 
 

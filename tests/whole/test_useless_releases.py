@@ -253,7 +253,7 @@ def test_a_number_that_is_cut_at_an_integer_end_replays(home, sampled):
 
 def test_intervals_of_a_population_are_rounded_like_all_numbers():
     from dpcore.models.figures import PopulationBars
-    from dpcore.published.rounding import _with_columns
+    from dpcore.published.replay import _with_columns
 
     ends = {"low": np.array([0.0]), "high": np.array([2.0])}
     figures = dpcore.models.Figures(

@@ -15,7 +15,6 @@ import attrs
 from dpcore.checks import positive_integer
 from dpcore.errors import RequestError, need
 from dpcore.private.engines.base import Engine, Workload
-from dpcore.private.engines.local import LocalEngine
 
 
 @attrs.frozen(kw_only=True)
@@ -82,5 +81,7 @@ class Local(EngineChoice):
             RequestError,
             "the local engine has no scheduler and no workers: name none",
         )
+        from dpcore.private.engines.local import LocalEngine
+
         with LocalEngine(spool=spool, memory=self.memory) as engine:
             yield engine

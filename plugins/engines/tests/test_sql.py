@@ -16,7 +16,8 @@ from dpcore.exact import Exact
 from dpcore.private.engines.base import Workload
 from dpcore.private.engines.choice import Local
 from dpcore.private.engines.records import EngineRecords
-from dpcore.runs.run_spec import replay, run
+from dpcore.published.replay import replay
+from dpcore.runs.run_spec import run
 from dpcore.source import TableSource
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dpcore.runs import run_spec
+from dpcore.published.replay import replay
 
 from doubles import table
 from whole.cli.hostile_specs import FULL, dump
@@ -70,7 +70,7 @@ def test_what_is_published_is_said_to_be_though_nothing_can_be_shown(place):
     (folder,) = place.glob("runs/*")
     assert f"published in runs/{folder.name}/public; standard output" in done.stderr
     assert len(done.stderr.splitlines()) == 1
-    run_spec.replay(folder)
+    replay(folder)
 
 
 def test_the_locale_is_nobodys_business(place):

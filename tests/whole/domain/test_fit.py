@@ -138,7 +138,7 @@ def test_a_source_is_named_in_a_spec(tmp_path):
         (tmp_path / "people.yaml").write_text(SPEC.replace("people.csv", text))
         return load_spec(tmp_path / "people.yaml").source
 
-    from dpcore.sources.csv_file import CsvFile
+    from dpcore.sources.opening import CsvFile
     from dpcore.sources.parquet import ParquetFiles
     from dpcore.sources.sql import SqlQuery
 

@@ -22,7 +22,7 @@ LARGEST = 300_000  # kB of a process that reads a folder
 
 CHILD = """
 import json, os, sys
-import dpcore.runs.run_spec, dpcore_report.page, dpcore.console.ledger
+import dpcore.published.replay, dpcore_report.page, dpcore.console.ledger
 from pathlib import Path
 from dpcore.errors import DpcoreError
 from dpcore.ledger.book import Ledger
@@ -35,7 +35,7 @@ def watch(event, arguments):
 folder, book = Path(sys.argv[1]), Ledger.open(Path(sys.argv[2]))
 doors = {
     "load_run": lambda: dpcore.published.folder.load_run(folder),
-    "replay": lambda: dpcore.runs.run_spec.replay(folder),
+    "replay": lambda: dpcore.published.replay.replay(folder),
     "report": lambda: dpcore_report.page.report(folder, operator=True),
     "verify": lambda: dpcore.console.ledger._verify_run(book, folder, {}),
 }

@@ -26,6 +26,7 @@ from dpcore.private import run as private_run
 from dpcore.private.engines.choice import EngineChoice
 from dpcore.private.engines.local import LocalEngine
 from dpcore.published.folder import GUARANTEE_JSON
+from dpcore.published.replay import replay
 from dpcore.runs import run_spec
 from dpcore.specs.spec import load_spec
 
@@ -282,7 +283,7 @@ def require_nothing_lost(home, kills):
     assert reserved >= committed >= published >= finished + unhurt
     folders = sorted(p.parent for p in home.folder.glob("runs/*/public"))
     for folder in folders[:: max(1, len(folders) // 10)]:
-        run_spec.replay(folder)
+        replay(folder)
     home.run()  # and the next run goes on, and removes what killed ones left
     assert all((folder / "public").exists() for folder in home.folder.glob("runs/*"))
 

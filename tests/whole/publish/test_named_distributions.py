@@ -17,7 +17,7 @@ from dpcore.private.engines.local import LocalEngine
 from dpcore.registry.distributions import UNKNOWN
 from dpcore.registry.index import Provides
 from dpcore.source import Location, Source, TableSource
-from dpcore.sources.csv_file import CsvFile
+from dpcore.sources.opening import CsvFile
 from dpcore.specs.spec import load_spec
 from dpcore.transcript.replay_process import HERE as HERE_ALONE
 

@@ -14,6 +14,7 @@ from dpcore import REPLACE_ONE, Ledger
 from dpcore.errors import LedgerError, NotPublishedError, OperatorFileError, SpoolError
 from dpcore.private.engines import spool
 from dpcore.published import files
+from dpcore.published.replay import replay
 from dpcore.runs import run_spec
 from dpcore.specs.spec import load_spec
 
@@ -125,7 +126,7 @@ def test_a_full_disk_after_the_folder_leaves_it_published(home, monkeypatch):
     assert told.value.exit_code == 7
     (folder,) = home.glob("runs/*")
     assert [path.name for path in folder.iterdir()] == ["public"]
-    assert "ledger" in run_spec.replay(folder).guarantee.to_dict()
+    assert "ledger" in replay(folder).guarantee.to_dict()
 
 
 @pytest.mark.parametrize(
@@ -186,7 +187,7 @@ def test_a_real_full_disk(home):
             assert len(done.stderr.strip().splitlines()) <= 1, (used, done)
             found = [*disk.glob("runs/*")]
             if done.returncode in (0, 7):
-                run_spec.replay(found[0])
+                replay(found[0])
             else:
                 assert found == []
             subprocess.run(["rm", "-rf", str(disk / "runs")], check=True)
@@ -244,6 +245,6 @@ def test_a_signal_at_any_moment_is_one_line(home, which):
         assert len(lines) == (child.returncode > 0), (part, err)
         assert all("interrupted" in line for line in lines), (part, err)
         for folder in home.glob("runs/*"):
-            run_spec.replay(folder)
+            replay(folder)
         assert [*home.glob("**/*partial*")] == []
     assert 1 in codes

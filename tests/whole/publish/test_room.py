@@ -16,6 +16,7 @@ from dpcore import ADD_REMOVE, REPLACE_ONE, Ledger, SecretCoins, price
 from dpcore.errors import ReleaseError, ResourceError
 from dpcore.private.engines.local import LocalEngine
 from dpcore.private.sealed_output import SEALED_FAILURE
+from dpcore.published.replay import replay
 from dpcore.resources import room
 from dpcore.runs import run_spec
 from dpcore.source import TableSource
@@ -168,7 +169,7 @@ def test_a_run_folder_takes_about_what_its_plan_says(home, write):
 
 def test_a_run_that_a_ledger_paid_for_replays(home, write):
     run = run_spec.run(write(100, records=100), runs=home / "runs")
-    assert run_spec.replay(run.folder).guarantee.paragraph() == run.guarantee.paragraph()
+    assert replay(run.folder).guarantee.paragraph() == run.guarantee.paragraph()
 
 
 # What the system says of a child's peak includes its parent, from which it was forked.
@@ -269,7 +270,7 @@ def test_a_real_disk_at_16_levels_is_refused_before_the_charge_or_leaves_no_half
                 assert (code, charges()) == (2, before)
             left_over = [*disk.glob("runs/*")]
             if code in (0, 7):
-                assert run_spec.replay(left_over[0]).files
+                assert replay(left_over[0]).files
             else:
                 assert left_over == []
     assert {*codes} <= ({0, 1, 2} if sealed else {0, 2, 6, 7})

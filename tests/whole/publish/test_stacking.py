@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given, strategies as st
 
 from dpcore.errors import ReplayError
+from dpcore.published.replay import replay
 from dpcore.published.stacking import Transcript, stacked, unstacked
 from dpcore.runs import run_spec
 
@@ -107,7 +108,7 @@ def test_an_archive_is_about_as_large_as_its_numbers_and_the_earlier_form_replay
     numbers = sum(value.nbytes for value in made.answers["release"])
     assert numbers == 500 * 2 * 8
     assert answers.stat().st_size < 1.2 * numbers
-    again = run_spec.replay(made.folder)
+    again = replay(made.folder)
     assert np.array_equal(again.answers["release"], made.answers["release"])
 
     buffer = io.BytesIO()
@@ -116,6 +117,6 @@ def test_an_archive_is_about_as_large_as_its_numbers_and_the_earlier_form_replay
     )
     assert len(buffer.getvalue()) > 10 * numbers
     answers.write_bytes(buffer.getvalue())
-    assert run_spec.replay(made.folder).model.arrays().keys() == made.model.arrays().keys()
+    assert replay(made.folder).model.arrays().keys() == made.model.arrays().keys()
     with zipfile.ZipFile(answers) as archive:
         assert len(archive.namelist()) == 500

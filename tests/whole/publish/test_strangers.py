@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from dpcore.errors import DpcoreError, ReplayError
+from dpcore.published.replay import replay
 from dpcore.runs import run_spec
 
 from doubles import table
@@ -116,7 +117,7 @@ def test_a_strangers_folder_is_refused_at_little_cost(stranger, name, spoil):
     before = resource.getrusage(resource.RUSAGE_SELF)
     spoil(stranger / "public" / name)
     with pytest.raises(DpcoreError):
-        run_spec.replay(stranger)
+        replay(stranger)
     after = resource.getrusage(resource.RUSAGE_SELF)
     assert after.ru_utime - before.ru_utime < 10  # the 50,000 members are written here, too
     assert after.ru_maxrss - before.ru_maxrss < 400_000  # kB; the bomb is made here, too
@@ -126,11 +127,11 @@ def test_many_files_are_refused(stranger):
     for number in range(10_001):
         (stranger / "public" / f"{number}.txt").touch()
     with pytest.raises(ReplayError, match="more than 10000 files"):
-        run_spec.replay(stranger)
+        replay(stranger)
 
 
 def test_the_folder_as_it_was_made_replays(stranger):
-    assert run_spec.replay(stranger).files
+    assert replay(stranger).files
 
 
 @pytest.mark.parametrize("spoil", [fifo, link, long, folder, deep])

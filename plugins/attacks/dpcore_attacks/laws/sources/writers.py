@@ -18,7 +18,7 @@ from typing import Any
 
 from dpcore.source import Location, Reading, Source
 from dpcore.sources.connections import Sqlite
-from dpcore.sources.csv_file import CsvFile
+from dpcore.sources.opening import CsvFile
 from dpcore.sources.parquet import ParquetFiles
 from dpcore.sources.sklearn_data import SklearnData
 from dpcore.sources.sql import SqlitePart, SqlQuery, SqlSource

@@ -1,4 +1,4 @@
-"""Rounding: what may differ where a run's folder does not hold the bytes that are rebuilt here.
+"""Replay: a run's public files rebuilt from its answers, and what may differ from the folder's.
 
 Another processor or another NumPy adds and multiplies in another order, so that models which follow
 from the same answers may differ in their last digits. Floats of a model, and the tables that state
@@ -8,6 +8,7 @@ them, may do so by a small part of the largest magnitude beside them; every othe
 import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -15,13 +16,51 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.domain.domain import Table
 from dpcore.errors import LONGEST_VALUE, ReplayError, need, one_line
 from dpcore.models.figures import Figures, Statistics
 from dpcore.published.bounded_reading import read_arrays, read_json
-from dpcore.published.folder import MODEL, Run, differing, model_files, tables_of
+from dpcore.published.folder import MODEL, Run, differing, load_run, model_files, tables_of
 from dpcore.published.lock import explain_versions
+from dpcore.registry.registry import Registry
+from dpcore.sources.opening import Unopened
 
 ROUNDING = 1e-9  # the largest difference that counts as rounding, by the largest magnitude
+
+
+def replay(
+    folder: Path | str,
+    registry: Registry | None = None,
+    *,
+    memory: int | None = None,
+    work: int | None = None,
+    exact: bool = False,
+    public: Mapping[str, str | Table | Unopened] | None = None,
+) -> Run:
+    """Rebuild a run's files from its answers alone, and compare every byte.
+
+    The folder may be a stranger's: what is read is bounded by the plan that its lock states. Equal
+    bytes show that answers and models agree with the locked plan, and that its noise costs what it
+    states (`load_run`): not who made them, nor that its sensitivities are right, which `dpcore
+    check` on the spec tells.
+
+    Another processor or NumPy may round floats of models and tables otherwise. Files in which they
+    differ by at most 1e-9 of the largest magnitude in an array stand in `rounding` of the run.
+    Digits beyond that difference are not shown to follow from the answers.
+
+    Args:
+        memory: Bytes that the plan may need; the machine's if None.
+        work: Multiplications that it may need; 10^14 if None.
+        exact: Whether to refuse rounding as well.
+        public: As for `load_run`.
+
+    Raises:
+        ResourceError: the plan needs more.
+        ReplayError: a file differs, is missing or was added.
+    """
+    # Bytes decide first. What is left of rounding is stated with the run.
+    result = load_run(folder, registry, memory=memory, work=work, public=public)
+    return compared(result, exact=exact)
 
 
 def compared(run: Run, *, exact: bool) -> Run:
