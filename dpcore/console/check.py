@@ -49,14 +49,7 @@ def check(
 
         import attrs  # what follows is imported for a spec that is right
 
-        from dpcore.console.plan_view import (
-            budgets_of,
-            reading,
-            show_audits,
-            show_bars,
-            show_bounds,
-            show_plan,
-        )
+        from dpcore.console.verdict import budgets_of, check_lines
         from dpcore.published.lock import locked
 
         # Pricing reads no record: all that follows is public, but for what --data shows.
@@ -67,6 +60,8 @@ def check(
         # Nothing is reserved: a check may be repeated without cost.
         budgets = budgets_of(loaded, plan)
         if json:
+            from dpcore.console.plan_view import reading
+
             resources = attrs.asdict(plan.resources) | {"seconds": plan.resources.seconds}
             document = {**lock.plan, "resources": resources, "reads": reading(plan)}
             document |= {} if budgets is None else {"ledger": budgets.plain()}
@@ -81,8 +76,6 @@ def check(
             return
         statements = statements_of(loaded, plan, engine, rich_role)
         if not explain:
-            from dpcore.console.verdict import check_lines
-
             for line in (*check_lines(loaded, spec, plan, lock, budgets), *statements):
                 out().print(line)
             if data:
@@ -90,16 +83,18 @@ def check(
 
                 show_fit(out(), loaded, rich_role)
             return
+        from dpcore.console import plan_view
+
         moments = (rule.premise(name) for name, rule in loaded.request.domain.dates.items())
-        show_plan(out(), plan.guarantee.resting_on(*moments), lock, plan)
-        show_bars(out(), plan)
-        show_bounds(out(), loaded, plan)
-        for name, reads in reading(plan).items():
+        plan_view.show_plan(out(), plan.guarantee.resting_on(*moments), lock, plan)
+        plan_view.show_bars(out(), plan)
+        plan_view.show_bounds(out(), loaded, plan)
+        for name, reads in plan_view.reading(plan).items():
             out().print(f"{name} reads {reads}.")
         for line in (f"A run needs {plan.resources.describe()}.", *statements):
             out().print(line)
         # Evidence comes after the guarantee, and no sentence of the guarantee depends on it.
-        show_audits(out(), loaded, spec, lock)
+        plan_view.show_audits(out(), loaded, spec, lock)
         if budgets is not None:
             out().print(
                 f"Ledger {budgets.name}: left {budgets.left.describe()}; after this run "

@@ -8,7 +8,6 @@ import click
 import msgspec
 
 from dpcore.errors import RequestError, need
-from dpcore.private.engines.choice import EngineChoice, Local
 from dpcore.registry.kinds import ENGINE
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import user_file
@@ -19,6 +18,7 @@ from dpcore.yaml.located import read
 
 if TYPE_CHECKING:
     from dpcore.claims.plan.plan import Plan
+    from dpcore.private.engines.choice import EngineChoice
     from dpcore.specs.spec import Spec
 
 engine_option = click.option(
@@ -68,7 +68,11 @@ def engine_choice(
         # is for the operator alone to say.
         path = user_file().with_name("engine.yaml")
         if not path.exists():
-            return None if memory is None else Local(memory=memory)
+            if memory is None:
+                return None
+            from dpcore.private.engines.choice import Local
+
+            return Local(memory=memory)
         node = read(path)
         with locate_errors(node):
             settings = convert(node, _File)

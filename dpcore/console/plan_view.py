@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-import numpy as np
-
 from dpcore.claims.plan.plan import Plan
-from dpcore.console.console import columns, note
+from dpcore.console.console import columns
+from dpcore.console.verdict import readable_evidence
 from dpcore.domain.columns import summary
-from dpcore.errors import DpcoreError, below, one_line
 from dpcore.guarantee import Guarantee
-from dpcore.learner import Model, Published
-from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
-from dpcore.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
-from dpcore.models.figures import Figures, Statistics
-from dpcore.models.linear import LinearModel
-from dpcore.published.folder import MODEL, Run
 from dpcore.published.lock import Lock
 from dpcore.published.phrases import (
     describe_mechanism,
@@ -36,50 +25,6 @@ from dpcore.specs.spec import Spec
 
 if TYPE_CHECKING:
     from dpcore.console.layout import Page
-
-_SHOWN = 60  # rows of a table; its file holds all
-
-
-@attrs.frozen
-class Budgets:
-    """What is left in a ledger before a run and after it.
-
-    Args:
-        name: Of the ledger. left, after: Before and after the run.
-    """
-
-    name: str
-    left: RemainingBudget
-    after: RemainingBudget
-
-    @property
-    def warning(self) -> str:
-        """That the run takes most of what is left; or empty."""
-        return self.left.most_taken_by(self.after)
-
-    def plain(self) -> dict[str, str]:
-        """All of it as JSON-ready data, told in words with six digits."""
-        texts = {"left": self.left.describe(ON_DISK), "after": self.after.describe(ON_DISK)}
-        return {"name": self.name, **texts, "warning": self.warning}
-
-
-def budgets_of(spec: Spec, plan: Plan) -> Budgets | None:
-    """What is left in the spec's ledger, and what a run would leave; nothing is reserved.
-
-    Raises:
-        SpecError: the spec names a ledger that does not exist.
-        BudgetExceededError, LedgerError: it refuses, or cannot be used.
-    """
-    if spec.ledger is None:
-        return None
-    from dpcore.runs.run_spec import ledger_of
-
-    ledger = ledger_of(spec)
-    assert ledger is not None, "the spec names one"
-    # Asks what a run would leave, under the rule by which it would be charged; nothing is written.
-    with spec.locate_errors(), below("ledger"):
-        after = ledger.remaining_after(plan.charge())
-    return Budgets(ledger.name, ledger.left(), after)
 
 
 def reading(plan: Plan) -> dict[str, str]:
@@ -136,46 +81,6 @@ def show_bars(console: Page, plan: Plan) -> None:
             console.print(f"{scheduled.name}: {sentence}")
 
 
-def show_noise(console: Page, models: Mapping[str, Published]) -> None:
-    """The error bars of models that have some, or why they have none; and what bars cover."""
-    sentences = {
-        name: model.bars.describe()
-        for name, model in models.items()
-        if isinstance(model, LinearModel) and model.bars is not UNSTATED
-    }
-    for name, sentence in sentences.items():
-        console.print(f"{name}: {sentence}")
-    # The bars cover the noise of the mechanism alone, not the sampling of records: say so once.
-    if any(not sentence.startswith(NONE) for sentence in sentences.values()):
-        console.print(f"95 % intervals; {NOISE_OF_FIT}.")
-
-
-def show_figures(console: Page, tables: Mapping[str, Figures]) -> None:
-    """Every published table, its numbers with their intervals."""
-    for name, figures in tables.items():
-        rows = figures.printed_rows()
-        console.print(columns(*figures, title=name, rows=rows[:_SHOWN]))
-        if len(rows) > _SHOWN:
-            console.print(f"... {len(rows)} rows in all, in {name}.csv")
-        console.print(f"{figures.bars}.")
-
-
-def show_objects(console: Page, outcome: Run) -> None:
-    """What was published that is neither model nor tables, and the titles of all pictures."""
-    # As published: an object could tell other arrays now than those that were compared.
-    arrays = np.load(io.BytesIO(outcome.files[MODEL]))
-    for name, model in outcome.models.items():
-        if not isinstance(model, Model | Statistics):
-            keys = [key for key in arrays if key.startswith(f"{name}.")]
-            sizes = ", ".join(f"{key.removeprefix(f'{name}.')} {arrays[key].shape}" for key in keys)
-            line = one_line(f"{name}: {type(model).__name__}: {sizes}")
-            console.print(line)
-    for name, description in outcome.descriptions.items():
-        if description.pictures:
-            titles = "; ".join(picture.title for picture in description.pictures)
-            console.print(f"{name}: `dpcore report` draws {one_line(titles)}")
-
-
 def show_bounds(console: Page, spec: Spec, plan: Plan) -> None:
     """Per release: how hard its bound was attacked at the versions in use, or never."""
     _show_evidence(console, spec, lambda evidence: evidence.of_bounds(plan, spec.registry))
@@ -191,12 +96,3 @@ def _show_evidence(console: Page, spec: Spec, lines: Callable[[Evidence], Iterab
         with readable_evidence():
             for line in lines(source()):
                 console.print(line)
-
-
-@contextlib.contextmanager
-def readable_evidence() -> Iterator[None]:
-    """Evidence that cannot be read is a note: no guarantee rests on it."""
-    try:
-        yield
-    except DpcoreError as error:
-        note(str(error))

@@ -81,8 +81,7 @@ def run(
         choice = engine_choice(engine, scheduler, local_cluster, bytes_allowed)
 
         # imported for a spec that is right
-        from dpcore.console.plan_view import show_figures, show_noise, show_objects, show_plan
-        from dpcore.console.verdict import run_lines
+        from dpcore.console.run_view import run_lines, show_figures, show_noise, show_objects
         from dpcore.published.folder import UNCOVERED
         from dpcore.published.paid_metrics import paid, plan_of
         from dpcore.runs.run_spec import run as whole_run
@@ -109,6 +108,8 @@ def run(
                 for line in run_lines(outcome, is_rehearsal=rehearsal is not None):
                     console.print(line)
                 return
+            from dpcore.console.plan_view import show_plan
+
             plan = plan_of(outcome)
             show_plan(console, outcome.guarantee, outcome.lock, plan)
             show_objects(console, outcome)

@@ -7,9 +7,13 @@ The warning is from public facts and published answers alone. Each function word
 where it has no cause; the table has them in order, the most serious first.
 """
 
+from __future__ import annotations
+
+import contextlib
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -17,26 +21,65 @@ from rich.cells import cell_len
 
 from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.schedule import Scheduled
-from dpcore.console.offers import offers
-from dpcore.console.plan_view import Budgets, readable_evidence
-from dpcore.errors import one_line
+from dpcore.console.console import note
+from dpcore.errors import DpcoreError, below, one_line
 from dpcore.guarantee import Guarantee, ReleaseKind, Status, rounded_up
 from dpcore.learner import Model, promises
-from dpcore.models.description import Picture
-from dpcore.models.error_bars import NoBars
-from dpcore.models.figures import NOT_STATED, Figures
-from dpcore.models.linear import LinearModel
-from dpcore.models.predictions import Predictions
-from dpcore.published.folder import Run, tables_of
+from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
 from dpcore.published.lock import Lock
-from dpcore.published.paid_metrics import paid, plan_of
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import EVIDENCE
-from dpcore.shown import NO_NUMBER, in_bytes, in_digits, interval_cells
+from dpcore.shown import in_bytes, in_digits
 from dpcore.specs.spec import Spec
+
+if TYPE_CHECKING:
+    from dpcore.models.description import Picture
+    from dpcore.models.figures import Figures
 
 MOST_LINES, WIDTH = 8, 80
 _NAME = 24  # columns of a name
+
+
+@attrs.frozen
+class Budgets:
+    """What is left in a ledger before a run and after it.
+
+    Args:
+        name: Of the ledger. left, after: Before and after the run.
+    """
+
+    name: str
+    left: RemainingBudget
+    after: RemainingBudget
+
+    @property
+    def warning(self) -> str:
+        """That the run takes most of what is left; or empty."""
+        return self.left.most_taken_by(self.after)
+
+    def plain(self) -> dict[str, str]:
+        """All of it as JSON-ready data, told in words with six digits."""
+        texts = {"left": self.left.describe(ON_DISK), "after": self.after.describe(ON_DISK)}
+        return {"name": self.name, **texts, "warning": self.warning}
+
+
+def budgets_of(spec: Spec, plan: Plan) -> Budgets | None:
+    """What is left in the spec's ledger, and what a run would leave; nothing is reserved.
+
+    Raises:
+        SpecError: the spec names a ledger that does not exist.
+        BudgetExceededError, LedgerError: it refuses, or cannot be used.
+    """
+    if spec.ledger is None:
+        return None
+    from dpcore.runs.run_spec import ledger_of
+
+    ledger = ledger_of(spec)
+    assert ledger is not None, "the spec names one"
+    # Asks what a run would leave, under the rule by which it would be charged; nothing is written.
+    with spec.locate_errors(), below("ledger"):
+        after = ledger.remaining_after(plan.charge())
+    return Budgets(ledger.name, ledger.left(), after)
 
 
 def check_lines(
@@ -51,13 +94,13 @@ def check_lines(
             untested += source().untested(plan, spec.registry)
     facts = PublicFacts(
         guarantee=plan.guarantee,
-        bar_shares=_bar_shares(plan),
-        ledger="" if budgets is None or not budgets.warning else _brief(budgets.name),
+        bar_shares=bar_shares_of(plan),
+        ledger="" if budgets is None or not budgets.warning else brief(budgets.name),
         broken=tuple(broken),
         untested=tuple(untested),
     )
     # The release whose bars are widest comes first: it decides whether a run is worth its price.
-    releases = sorted(plan.schedule.releases, key=lambda item: -facts.bar_shares[_brief(item.name)])
+    releases = sorted(plan.schedule.releases, key=lambda item: -facts.bar_shares[brief(item.name)])
     disk = f", {in_bytes(plan.resources.disk)} of disk" if plan.resources.disk else ""
     costs = [
         f"A run costs about {in_digits(plan.resources.seconds, 2)} s of a processor and "
@@ -65,61 +108,19 @@ def check_lines(
     ]
     if budgets is not None:
         left = budgets.after.brief()
-        costs.insert(0, f"Ledger {_brief(budgets.name)} keeps {left} after it.")
-    return _assemble(
+        costs.insert(0, f"Ledger {brief(budgets.name)} keeps {left} after it.")
+    return assemble(
         plan.guarantee,
         _planned_lines(releases, plan.coins or PublicCoins(0)),
         " releases",
         costs,
         "",
         first_warning(facts),
-        f"Next: `dpcore run {_argument(path, 'SPEC', 38)}`; --explain prints all.",
+        f"Next: `dpcore run {argument_of(path, 'SPEC', 38)}`; --explain prints all.",
     )
 
 
-def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
-    """What `run` says of what it published, in at most eight lines."""
-    plan, recorded = plan_of(run), run.guarantee.recorded
-    facts = PublicFacts(
-        guarantee=run.guarantee,
-        bar_shares=_bar_shares(plan),
-        tables={_brief(name): table for name, table in run.tables.items()},
-        pictures={_brief(name): entry.pictures for name, entry in run.descriptions.items()},
-    )
-    groups = tables_of(run.models, run.descriptions)
-    objects = _describe_objects(run, plan, groups)
-    if len(groups) == 1:
-        ((name, group),) = groups.items()
-        # What is no table is said first: its tables describe it.
-        content = [*objects.get(name, ()), *_rows(group)]
-        if name in objects:
-            learner = type(plan.schedule.named(name).learner).__name__
-            content[0] = f"Published {content[0]} ({_brief(learner)})."
-        more = f" rows in {_brief(name)}{'' if '' in group else '.*'}.csv"
-    else:
-        content = [
-            f"{_brief(name)}: {'; '.join(objects.get(name, ())) or _first_of(group, name)}"
-            for name, group in groups.items()
-        ]
-        more = " releases"
-    left = "" if recorded is None else f"Ledger {_brief(recorded.ledger)} keeps {recorded.left}."
-    # A command of a plugin is advised only where it is installed.
-    offer = offers().get("report")
-    is_offered = offer is not None and offer.is_installed
-    report = f"`dpcore report {_argument(run.folder, 'RUN', 36)}`; " if is_offered else ""
-    return _assemble(
-        run.guarantee,
-        content,
-        more,
-        [left] if left else [],
-        # A path is known by its ends: where it is too long its middle is left out.
-        one_line(f"{'Rehearsed' if is_rehearsal else 'Published'} in {run.kept}", WIDTH),
-        first_warning(facts),
-        f"Next: {report}`check --explain`.",
-    )
-
-
-def _assemble(
+def assemble(
     guarantee: Guarantee,
     content: Sequence[str],
     more: str,
@@ -166,115 +167,34 @@ def _planned_lines(releases: Sequence[Scheduled], coins: PublicCoins) -> list[st
     forecasts = {entry.name: entry.forecast(coins) for entry in releases}
     if len(releases) > 1:
         return [
-            f"{_brief(entry.name)}: {'; '.join(forecasts[entry.name]) or _describe_kind(entry)}"
+            f"{brief(entry.name)}: {'; '.join(forecasts[entry.name]) or describe_kind(entry)}"
             for entry in releases
         ]
     (entry,) = releases
-    learner = _brief(type(entry.learner).__name__)
-    return [f"Publishes {_describe_kind(entry)} ({learner}).", *forecasts[entry.name]]
+    learner = brief(type(entry.learner).__name__)
+    return [f"Publishes {describe_kind(entry)} ({learner}).", *forecasts[entry.name]]
 
 
-def _describe_kind(scheduled: Scheduled) -> str:
+def describe_kind(scheduled: Scheduled) -> str:
     if scheduled.publishes is ReleaseKind.STATISTICS:
         return "statistics"
     if scheduled.publishes in (ReleaseKind.PREDICTIONS, ReleaseKind.FUNCTION):
-        return f"predictions of {_brief(scheduled.part.target)}"
+        return f"predictions of {brief(scheduled.part.target)}"
     if promises(scheduled.learner, Model):
-        return f"a model of {_brief(scheduled.part.target)}"
+        return f"a model of {brief(scheduled.part.target)}"
     return "an object of its own kind"
 
 
-def _describe_objects(
-    run: Run, plan: Plan, groups: Mapping[str, Mapping[str, Figures]]
-) -> dict[str, list[str]]:
-    """Of each release that is more than tables: what it is, and how it scored where that is known.
-
-    An evaluation by the operator is told to whoever ran it, and said to be covered by nothing.
-    """
-    scores: dict[str, list[str]] = {}
-    for metric in paid(run, plan):
-        value, low, high = interval_cells(metric.value, metric.low, metric.high)
-        text = f"covered: {metric.metric} {value} (95 %: {low} to {high})"
-        scores.setdefault(metric.release, []).append(text)
-    for name, metrics in run.operator.get("evaluation", {}).items():
-        texts = [
-            f"{metric} {in_digits(errors['private'])} (a constant: {in_digits(errors['constant'])})"
-            for metric, errors in metrics.items()
-        ]
-        # The mark comes first: what is cut off is never it.
-        scores.setdefault(name, []).append(f"for you alone, not covered: {', '.join(texts)}")
-    descriptions = {}
-    for name, model in run.models.items():
-        scheduled = plan.schedule.named(name)
-        parts = scores.get(name, [])
-        if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
-            parts = [*parts, f"{model.bars.describe()} (95 %, noise only)"]
-        elif isinstance(model, LinearModel) and groups[name]:
-            parts = [*parts, model.bars.describe()]
-        pictures = run.descriptions[name].pictures if name in run.descriptions else ()
-        # A model's score says more of it than its pictures' titles do.
-        parts = parts or [", ".join(picture.title for picture in pictures)]
-        kind = (
-            f"predictions at {len(model.values)} points"
-            if isinstance(model, Predictions)
-            else _describe_kind(scheduled)
-        )
-        # Neither evaluated on a hold-out, nor by a release of its own.
-        is_scored = name in scores or any(e.release.of == name for e in plan.schedule.releases)
-        kind += ", no score was bought" if isinstance(model, Model) and not is_scored else ""
-        if scheduled.publishes is not ReleaseKind.STATISTICS or any(parts):
-            descriptions[name] = [kind, *filter(None, parts)]
-    return descriptions
-
-
-def _rows(group: Mapping[str, Figures]) -> list[str]:
-    """Every number of a release's tables with its bar, a line each."""
-    lines = []
-    for name, table in group.items():
-        width = len(table.about)
-        for row in table.printed_rows():
-            estimate, low, high = row[width : width + 3]
-            # Of the population both ends, or once that they say nothing.
-            ends = dict.fromkeys(row[width + 3 : width + 5] if table.population else ())
-            wider = f"; population: {' to '.join(ends)}" if ends else ""
-            bar = (
-                f"{100 * table.level:g} %: {low} to {high}{wider}"
-                if low != NOT_STATED
-                else f"its bar is {low}"
-            )
-            # A text says what it is, a number only beside the name of its column.
-            about = " ".join(
-                [
-                    *filter(None, [name]),
-                    *(
-                        text if isinstance(cells[0], str) else f"{column} {text}"
-                        for (column, cells), text in zip(table.about.items(), row, strict=False)
-                        if text != NO_NUMBER
-                    ),
-                ]
-            )
-            lines.append(f"{about} = {estimate} ({bar})" if about else f"{estimate} ({bar})")
-    return lines
-
-
-def _first_of(group: Mapping[str, Figures], name: str) -> str:
-    """The first row of a release's tables and how many there are besides, beside its name."""
-    rows = _rows(group)
-    more = f"; and {len(rows) - 1} more" if len(rows) > 1 else ""
-    room = WIDTH - cell_len(_brief(name)) - len(more) - 2
-    return cut(rows[0], room) + more if rows else "an empty table"
-
-
-def _bar_shares(plan: Plan) -> dict[str, float]:
+def bar_shares_of(plan: Plan) -> dict[str, float]:
     coins = plan.coins or PublicCoins(0)
-    return {_brief(entry.name): entry.bar_share(coins) for entry in plan.schedule.releases}
+    return {brief(entry.name): entry.bar_share(coins) for entry in plan.schedule.releases}
 
 
-def _brief(name: str) -> str:
+def brief(name: str) -> str:
     return cut(name, _NAME)
 
 
-def _argument(path: Path, placeholder: str, width: int) -> str:
+def argument_of(path: Path, placeholder: str, width: int) -> str:
     """A path that can be typed as it is printed, or what stands for it."""
     text = str(path)
     return text if cell_len(text) <= width and one_line(text) == text else placeholder
@@ -397,3 +317,12 @@ def first_warning(facts: PublicFacts) -> str:
 def _listing(names: Iterable[str]) -> str:
     name, *further = names
     return f"{name} and {len(further)} more" if further else name
+
+
+@contextlib.contextmanager
+def readable_evidence() -> Iterator[None]:
+    """Evidence that cannot be read is a note: no guarantee rests on it."""
+    try:
+        yield
+    except DpcoreError as error:
+        note(str(error))

@@ -11,8 +11,6 @@ import attrs
 
 from dpcore.claims.plan.request import PublicInput, Request
 from dpcore.domain.domain import Domain, Table
-from dpcore.encoding.admission import admit_to
-from dpcore.encoding.blocks import Encoding, in_memory
 from dpcore.errors import SourceError, below, need
 from dpcore.records import PublicRecords
 from dpcore.source import DeclaredSource, Source
@@ -28,6 +26,10 @@ def read_public(domain: Domain, name: str, table: Table | Source | DeclaredSourc
         SourceError: a column is missing or of another type than is declared, a record does not fit,
             or there are none, or too many.
     """
+    # imported where there are some: most runs have no public records
+    from dpcore.encoding.admission import admit_to
+    from dpcore.encoding.blocks import Encoding, in_memory
+
     # The columns alone are shared with the private records: not their number, nor whose they are.
     # Conditions are for private rows: of public ones, all count.
     plain = attrs.evolve(domain, exact=None, limit=None, people=None, groups={}, only={})
@@ -68,6 +70,8 @@ def read_inputs(request: Request) -> dict[str, PublicInput]:
 
 
 def _digest(domain: Domain, table: Table) -> str:
+    from dpcore.encoding.blocks import Encoding
+
     # How a norm scales a row may differ by a rounding between machines; encoding alone does not.
     plain = attrs.evolve(domain, norm=None, exact=None, limit=None, people=None, groups={}, only={})
     records = Encoding(domain=plain, refuse=False)(table)

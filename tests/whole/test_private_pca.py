@@ -12,7 +12,7 @@ import pytest
 import dpcore
 from dpcore import Registry
 from dpcore.console.console import out
-from dpcore.console.plan_view import show_figures, show_objects
+from dpcore.console.run_view import show_figures, show_objects
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ReplayError
 from dpcore.models import Bars, Lines, Matrix, Points

@@ -21,6 +21,7 @@ from dpcore.guarantee import (
     Statistic,
     Status,
 )
+from dpcore.mechanism import AnyMechanism
 from dpcore.query import SumQuery
 from dpcore.sensitivity import Conditional, Refuted
 
@@ -289,10 +290,6 @@ def _components(schedule: Schedule, accountant: Accountant) -> Iterable[Any]:
 
 def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
     """What holds of each query's arithmetic, in the order of the schedule's asks."""
-    # Which mechanisms choose is asked when a plan is made: their noise is imported with them.
-    from dpcore.claims.mechanisms.choice import Choice
-    from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
-
     groups = [(item.name, (*item.asks.values(),), item.premises) for item in schedule.releases]
     # A paid look is about all models, so that it rests on what any of them rests on.
     of_all = tuple(dict.fromkeys(text for _, _, premises in groups for text in premises))
@@ -305,8 +302,7 @@ def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
         is_exact = ask.mechanism.arithmetic == "exact" and (
             ask.mechanism.needs.integers or not is_sum
         )
-        is_choice = isinstance(ask.mechanism, Choice | RandomizedResponse)
-        exact_noise = Noise.CHOICE if is_choice else Noise.GRID
+        exact_noise = Noise.CHOICE if _is_choice(ask.mechanism) else Noise.GRID
         yield AskGuarantee(
             release=release,
             query=ask.query.name,
@@ -315,6 +311,17 @@ def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
             allowance=error,
             premises=premises,
         )
+
+
+def _is_choice(mechanism: AnyMechanism) -> bool:
+    """Whether it publishes which of several values it chose."""
+    if mechanism.needs.additive:
+        return False
+    # Their noise is imported with them.
+    from dpcore.claims.mechanisms.choice import Choice
+    from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
+
+    return isinstance(mechanism, Choice | RandomizedResponse)
 
 
 def _sources(asks: Sequence[Ask], gamma: float) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore.console.verdict import run_lines
+from dpcore.console.run_view import run_lines
 from dpcore.errors import SpecError
 from dpcore.private.release_context import wide_open
 from dpcore.private.runtime import open_records

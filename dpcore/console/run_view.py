@@ -1,0 +1,198 @@
+"""`run_view`: what `run` says of what it published, in at most eight lines or at length."""
+
+import io
+from collections.abc import Mapping
+
+import numpy as np
+from rich.cells import cell_len
+
+from dpcore.claims.plan.plan import Plan
+from dpcore.console.console import columns
+from dpcore.console.layout import Page
+from dpcore.console.offers import offers
+from dpcore.console.verdict import (
+    WIDTH,
+    PublicFacts,
+    argument_of,
+    assemble,
+    bar_shares_of,
+    brief,
+    cut,
+    describe_kind,
+    first_warning,
+)
+from dpcore.errors import one_line
+from dpcore.guarantee import ReleaseKind
+from dpcore.learner import Model, Published
+from dpcore.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED, NoBars
+from dpcore.models.figures import NOT_STATED, Figures, Statistics
+from dpcore.models.linear import LinearModel
+from dpcore.models.predictions import Predictions
+from dpcore.published.folder import MODEL, Run, tables_of
+from dpcore.published.paid_metrics import paid, plan_of
+from dpcore.shown import NO_NUMBER, in_digits, interval_cells
+
+_SHOWN = 60  # rows of a table; its file holds all
+
+
+def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
+    """What `run` says of what it published, in at most eight lines."""
+    plan, recorded = plan_of(run), run.guarantee.recorded
+    facts = PublicFacts(
+        guarantee=run.guarantee,
+        bar_shares=bar_shares_of(plan),
+        tables={brief(name): table for name, table in run.tables.items()},
+        pictures={brief(name): entry.pictures for name, entry in run.descriptions.items()},
+    )
+    groups = tables_of(run.models, run.descriptions)
+    objects = _describe_objects(run, plan, groups)
+    if len(groups) == 1:
+        ((name, group),) = groups.items()
+        # What is no table is said first: its tables describe it.
+        content = [*objects.get(name, ()), *_rows(group)]
+        if name in objects:
+            learner = type(plan.schedule.named(name).learner).__name__
+            content[0] = f"Published {content[0]} ({brief(learner)})."
+        more = f" rows in {brief(name)}{'' if '' in group else '.*'}.csv"
+    else:
+        content = [
+            f"{brief(name)}: {'; '.join(objects.get(name, ())) or _first_of(group, name)}"
+            for name, group in groups.items()
+        ]
+        more = " releases"
+    left = "" if recorded is None else f"Ledger {brief(recorded.ledger)} keeps {recorded.left}."
+    # A command of a plugin is advised only where it is installed.
+    offer = offers().get("report")
+    is_offered = offer is not None and offer.is_installed
+    report = f"`dpcore report {argument_of(run.folder, 'RUN', 36)}`; " if is_offered else ""
+    return assemble(
+        run.guarantee,
+        content,
+        more,
+        [left] if left else [],
+        # A path is known by its ends: where it is too long its middle is left out.
+        one_line(f"{'Rehearsed' if is_rehearsal else 'Published'} in {run.kept}", WIDTH),
+        first_warning(facts),
+        f"Next: {report}`check --explain`.",
+    )
+
+
+def _describe_objects(
+    run: Run, plan: Plan, groups: Mapping[str, Mapping[str, Figures]]
+) -> dict[str, list[str]]:
+    """Of each release that is more than tables: what it is, and how it scored where that is known.
+
+    An evaluation by the operator is told to whoever ran it, and said to be covered by nothing.
+    """
+    scores: dict[str, list[str]] = {}
+    for metric in paid(run, plan):
+        value, low, high = interval_cells(metric.value, metric.low, metric.high)
+        text = f"covered: {metric.metric} {value} (95 %: {low} to {high})"
+        scores.setdefault(metric.release, []).append(text)
+    for name, metrics in run.operator.get("evaluation", {}).items():
+        texts = [
+            f"{metric} {in_digits(errors['private'])} (a constant: {in_digits(errors['constant'])})"
+            for metric, errors in metrics.items()
+        ]
+        # The mark comes first: what is cut off is never it.
+        scores.setdefault(name, []).append(f"for you alone, not covered: {', '.join(texts)}")
+    descriptions = {}
+    for name, model in run.models.items():
+        scheduled = plan.schedule.named(name)
+        parts = scores.get(name, [])
+        if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
+            parts = [*parts, f"{model.bars.describe()} (95 %, noise only)"]
+        elif isinstance(model, LinearModel) and groups[name]:
+            parts = [*parts, model.bars.describe()]
+        pictures = run.descriptions[name].pictures if name in run.descriptions else ()
+        # A model's score says more of it than its pictures' titles do.
+        parts = parts or [", ".join(picture.title for picture in pictures)]
+        kind = (
+            f"predictions at {len(model.values)} points"
+            if isinstance(model, Predictions)
+            else describe_kind(scheduled)
+        )
+        # Neither evaluated on a hold-out, nor by a release of its own.
+        is_scored = name in scores or any(e.release.of == name for e in plan.schedule.releases)
+        kind += ", no score was bought" if isinstance(model, Model) and not is_scored else ""
+        if scheduled.publishes is not ReleaseKind.STATISTICS or any(parts):
+            descriptions[name] = [kind, *filter(None, parts)]
+    return descriptions
+
+
+def _rows(group: Mapping[str, Figures]) -> list[str]:
+    """Every number of a release's tables with its bar, a line each."""
+    lines = []
+    for name, table in group.items():
+        width = len(table.about)
+        for row in table.printed_rows():
+            estimate, low, high = row[width : width + 3]
+            # Of the population both ends, or once that they say nothing.
+            ends = dict.fromkeys(row[width + 3 : width + 5] if table.population else ())
+            wider = f"; population: {' to '.join(ends)}" if ends else ""
+            bar = (
+                f"{100 * table.level:g} %: {low} to {high}{wider}"
+                if low != NOT_STATED
+                else f"its bar is {low}"
+            )
+            # A text says what it is, a number only beside the name of its column.
+            about = " ".join(
+                [
+                    *filter(None, [name]),
+                    *(
+                        text if isinstance(cells[0], str) else f"{column} {text}"
+                        for (column, cells), text in zip(table.about.items(), row, strict=False)
+                        if text != NO_NUMBER
+                    ),
+                ]
+            )
+            lines.append(f"{about} = {estimate} ({bar})" if about else f"{estimate} ({bar})")
+    return lines
+
+
+def _first_of(group: Mapping[str, Figures], name: str) -> str:
+    """The first row of a release's tables and how many there are besides, beside its name."""
+    rows = _rows(group)
+    more = f"; and {len(rows) - 1} more" if len(rows) > 1 else ""
+    room = WIDTH - cell_len(brief(name)) - len(more) - 2
+    return cut(rows[0], room) + more if rows else "an empty table"
+
+
+def show_noise(console: Page, models: Mapping[str, Published]) -> None:
+    """The error bars of models that have some, or why they have none; and what bars cover."""
+    sentences = {
+        name: model.bars.describe()
+        for name, model in models.items()
+        if isinstance(model, LinearModel) and model.bars is not UNSTATED
+    }
+    for name, sentence in sentences.items():
+        console.print(f"{name}: {sentence}")
+    # The bars cover the noise of the mechanism alone, not the sampling of records: say so once.
+    if any(not sentence.startswith(NONE) for sentence in sentences.values()):
+        console.print(f"95 % intervals; {NOISE_OF_FIT}.")
+
+
+def show_figures(console: Page, tables: Mapping[str, Figures]) -> None:
+    """Every published table, its numbers with their intervals."""
+    for name, figures in tables.items():
+        rows = figures.printed_rows()
+        console.print(columns(*figures, title=name, rows=rows[:_SHOWN]))
+        if len(rows) > _SHOWN:
+            console.print(f"... {len(rows)} rows in all, in {name}.csv")
+        console.print(f"{figures.bars}.")
+
+
+def show_objects(console: Page, outcome: Run) -> None:
+    """What was published that is neither model nor tables, and the titles of all pictures."""
+    # As published: an object could tell other arrays now than those that were compared.
+    arrays = np.load(io.BytesIO(outcome.files[MODEL]))
+    for name, model in outcome.models.items():
+        if not isinstance(model, Model | Statistics):
+            keys = [key for key in arrays if key.startswith(f"{name}.")]
+            sizes = ", ".join(f"{key.removeprefix(f'{name}.')} {arrays[key].shape}" for key in keys)
+            line = one_line(f"{name}: {type(model).__name__}: {sizes}")
+            console.print(line)
+    for name, description in outcome.descriptions.items():
+        if description.pictures:
+            titles = "; ".join(picture.title for picture in description.pictures)
+            console.print(f"{name}: `dpcore report` draws {one_line(titles)}")
