@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import attrs
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ContractError, need
 from dpcore.shown import Shown, in_digits
 
 _MOST_NAMES = 5  # of queries in one sentence
@@ -183,6 +182,46 @@ class Recorded:
 
 
 @attrs.frozen(kw_only=True)
+class Basis:
+    """What a claim rests on, as its plan derives it from public facts.
+
+    Args:
+        premises: Declared public facts, assumed and not derived from the records.
+        accountant: Which composition gave the number.
+        sources: Theorems it rests on.
+        assumptions: What a conditional claim rests on; a proved one rests on none.
+        queries: What holds of the arithmetic of each query, in the order of the plan.
+    """
+
+    premises: tuple[str, ...]
+    accountant: str
+    sources: tuple[str, ...]
+    assumptions: tuple[Assumption, ...] = ()
+    queries: tuple[AskGuarantee, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Provenance:
+    """Whose code a claim's run is, and what the run adds to the claim of its plan.
+
+    Args:
+        distributions: Versions of the distributions whose code it rests on, by name.
+        door_premises: What the door takes for granted through which the records came; the plan's
+            own are those of the basis.
+        replayed: Where its answers were replayed before they were published: "in a clean process",
+            or in this one alone, and why; empty of a plan.
+        recorded: The ledger that bounds it together with other runs, if one does.
+        voided: Why there is no guarantee; None where there is one.
+    """
+
+    distributions: Mapping[str, str] = attrs.field(factory=dict)
+    door_premises: tuple[str, ...] = ()
+    replayed: str = ""
+    recorded: Recorded | None = None
+    voided: str | None = None
+
+
+@attrs.frozen(kw_only=True)
 class Guarantee(Shown):
     """One run's claim. It covers this run alone: runs without a common ledger add up.
 
@@ -190,91 +229,48 @@ class Guarantee(Shown):
         epsilon, delta: As certified (the upper end); nats.
         adjacency: Which datasets are indistinguishable.
         release: What is published.
-        status: `proved`, `conditional` on `assumptions`, or `none`.
-        assumptions: What a conditional claim rests on.
-        premises: Declared public facts, assumed and not derived from the records.
-        accountant: Which composition gave the number.
-        sources: Theorems it rests on.
-        voided: Why there is no guarantee, where the status is `none`.
-        recorded: The ledger that bounds it together with other runs, if one does.
-        asks: What holds of the arithmetic of each query, in the order of the plan.
-        distributions: Versions of the distributions whose code it rests on, by name.
-        door_premises: What the door takes for granted through which the records came; the plan's
-            own are `premises`.
-        replayed: Where its answers were replayed before they were published: "in a clean process",
-            or in this one alone, and why; empty of a plan.
+        basis: What it rests on: premises, assumptions, theorems, and the arithmetic of each query.
+        provenance: Whose code made it, where it was replayed and recorded, and what voids it.
     """
 
     epsilon: float
     delta: float
     adjacency: Adjacency
     release: ReleaseKind
-    status: Status
-    assumptions: tuple[Assumption, ...]
-    premises: tuple[str, ...]
-    accountant: str
-    sources: tuple[str, ...]
-    voided: str = ""
-    recorded: Recorded | None = None
-    asks: tuple[AskGuarantee, ...] = ()
-    distributions: Mapping[str, str] = attrs.field(factory=dict)
-    door_premises: tuple[str, ...] = ()
-    replayed: str = ""
-
-    def __attrs_post_init__(self) -> None:
-        # A proved claim rests on no assumption, and a conditional one names what it rests on.
-        is_conditional = self.status is Status.CONDITIONAL
-        need(
-            self.status is Status.NONE or is_conditional == bool(self.assumptions),
-            ContractError,
-            "a guarantee is conditional exactly if it has assumptions",
-        )
+    basis: Basis
+    provenance: Provenance = attrs.field(factory=Provenance)
 
     @property
-    def short(self) -> str:
-        """One clause: epsilon and delta rounded up, the relation, and what it rests on."""
-        if self.status is Status.NONE:
-            return "NOT PRIVATE"
-        claim = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})"
-        return f"{self.status}, {claim}-differentially private under {self.adjacency}"
+    def status(self) -> Status:
+        """`none` of what is void, `conditional` on the assumptions of the basis, or `proved`."""
+        if self.provenance.voided is not None:
+            return Status.NONE
+        return Status.CONDITIONAL if self.basis.assumptions else Status.PROVED
 
-    def void(self, reason: str) -> "Guarantee":
-        """The same release without any claim, and why."""
-        return attrs.evolve(self, status=Status.NONE, voided=reason)
-
-    def resting_on(
-        self, *premises: str, distributions: Mapping[str, str] | None = None
-    ) -> "Guarantee":
-        """The same claim on more premises of the door, and on more distributions."""
-        return attrs.evolve(
-            self,
-            door_premises=(*self.door_premises, *premises),
-            distributions=dict(sorted({**(distributions or {}), **self.distributions}.items())),
-        )
-
-    def record(self, recorded: Recorded) -> "Guarantee":
-        """The same claim, with the ledger it is entered in."""
-        return attrs.evolve(self, recorded=recorded)
+    def with_provenance(self, **changes: Any) -> "Guarantee":
+        """The same claim with fields of its provenance changed; `voided` leaves no claim."""
+        return attrs.evolve(self, provenance=attrs.evolve(self.provenance, **changes))
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee as JSON-ready data, by the keys of format 3."""
+        basis, provenance = self.basis, self.provenance
         return {
             "status": str(self.status),
             "epsilon": self.epsilon if self.status is not Status.NONE else None,
             "delta": self.delta if self.status is not Status.NONE else None,
             "adjacency": str(self.adjacency),
             "release": str(self.release),
-            "assumptions": {a.name: a.text for a in self.assumptions},
-            "premises": list(self.premises),
-            "door": list(self.door_premises),
-            "asks": [ask.to_dict() for ask in self.asks],
-            "replayed": self.replayed,
-            "accountant": self.accountant,
-            "sources": list(self.sources),
-            "distributions": dict(self.distributions),
+            "assumptions": {a.name: a.text for a in basis.assumptions},
+            "premises": list(basis.premises),
+            "door": list(provenance.door_premises),
+            "asks": [ask.to_dict() for ask in basis.queries],
+            "replayed": provenance.replayed,
+            "accountant": basis.accountant,
+            "sources": list(basis.sources),
+            "distributions": dict(provenance.distributions),
             "covers": "this run alone; runs without a common ledger add up",
-            **({} if self.recorded is None else {"ledger": self.recorded.to_dict()}),
-            **({"not private": self.voided} if self.voided else {}),
+            **({"ledger": provenance.recorded.to_dict()} if provenance.recorded else {}),
+            **({"not private": provenance.voided} if self.status is Status.NONE else {}),
         }
 
     def paragraph(self, digits: int = _ON_DISK, sources: Sequence[str] = ()) -> str:
@@ -286,33 +282,35 @@ class Guarantee(Shown):
         """
         if self.status is Status.NONE:
             return wrapped(self.claim())
-        door = "; ".join(self.door_premises)
+        basis, provenance = self.basis, self.provenance
+        door = "; ".join(provenance.door_premises)
         # Then what is not covered, so that nobody quotes the claim without its limits.
         limits = (
-            f"Timing and memory are not covered. Epsilon is stated by {self.accountant}. It covers "
-            f"{self.covers()} of this run alone; runs on the same records without a common ledger "
-            f"add up."
+            f"Timing and memory are not covered. Epsilon is stated by {basis.accountant}. It "
+            f"covers {self.covers()} of this run alone; runs on the same records without a common "
+            f"ledger add up."
         )
-        versions = [f"{name} {version}" for name, version in self.distributions.items()]
-        replayed = f" The answers were replayed {self.replayed}." if self.replayed else ""
+        versions = (f"{name} {version}" for name, version in provenance.distributions.items())
+        place = provenance.replayed
+        replayed = f" The answers were replayed {place}." if place else ""
         return wrapped(
             self.claim(digits),
-            *([] if self.recorded is None else [self.recorded.sentence(digits)]),
-            f"Assumed, not derived from the records: {'; '.join(self.premises)}."
+            *([provenance.recorded.sentence(digits)] if provenance.recorded else []),
+            f"Assumed, not derived from the records: {'; '.join(basis.premises)}."
             + (f" Taken for granted at the door: {door}." if door else ""),
             " ".join(self._arithmetic()) + replayed,
             limits,
-            *(sources or [f"Sources: {'; '.join(self.sources)}."]),
-            f"Rests on {', '.join(versions)}." if versions else "",
+            *(sources or [f"Sources: {'; '.join(basis.sources)}."]),
+            f"Rests on {', '.join(versions)}." if provenance.distributions else "",
         )
 
     def claim(self, digits: int = _ON_DISK) -> str:
         """The definition in words with both numbers rounded up, or that there is no guarantee."""
         if self.status is Status.NONE:
-            return f"NOT PRIVATE: {self.voided}. No guarantee of any kind is made."
+            return f"NOT PRIVATE: {self.provenance.voided}. No guarantee of any kind is made."
         condition = ""
-        if self.assumptions:
-            texts = "; ".join(f"{a.name}: {a.text}" for a in self.assumptions)
+        if self.basis.assumptions:
+            texts = "; ".join(f"{a.name}: {a.text}" for a in self.basis.assumptions)
             condition = f" This is CONDITIONAL on what is assumed and not proved: {texts}."
         numbers = (rounded_up(number, digits) for number in (self.epsilon, self.delta))
         return (
@@ -325,7 +323,7 @@ class Guarantee(Shown):
     def _arithmetic(self) -> list[str]:
         """One sentence for all queries of which the same holds."""
         names: dict[str, list[str]] = {}
-        for ask in self.asks:
+        for ask in self.basis.queries:
             names.setdefault(ask.clause(), []).append(f"{ask.release}.{ask.query}")
         return [
             f"{_listing(group) if len(names) > 1 else 'Every query'}: {clause}."

@@ -1,5 +1,7 @@
 """`builders`: make plans, files and folders that many tests need alike."""
 
+import attrs
+
 from dpcore import REPLACE_ONE, PrivacyBudget, price
 from dpcore.claims.mechanisms.gaussian import Gaussian
 
@@ -14,6 +16,11 @@ def price_request(*, epsilon=1.0, delta=1e-5, **fields):
         "budget": PrivacyBudget(epsilon=epsilon, delta=delta),
     }
     return price(**{**defaults, **fields})
+
+
+def with_queries(guarantee, *queries):
+    """The guarantee, with what holds of each query replaced."""
+    return attrs.evolve(guarantee, basis=attrs.evolve(guarantee.basis, queries=queries))
 
 
 def price_learner(learner, **fields):

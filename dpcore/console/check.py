@@ -85,8 +85,9 @@ def check(
             return
         from dpcore.console import plan_view
 
-        moments = (rule.premise(name) for name, rule in loaded.request.domain.dates.items())
-        plan_view.show_plan(out(), plan.guarantee.resting_on(*moments), lock, plan)
+        moments = tuple(rule.premise(name) for name, rule in loaded.request.domain.dates.items())
+        guarantee = plan.guarantee.with_provenance(door_premises=moments)
+        plan_view.show_plan(out(), guarantee, lock, plan)
         plan_view.show_bars(out(), plan)
         plan_view.show_bounds(out(), loaded, plan)
         for name, reads in plan_view.reading(plan).items():

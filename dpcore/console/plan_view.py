@@ -69,7 +69,7 @@ def _describe_sources(guarantee: Guarantee, plan: Plan) -> list[str]:
         for sentence in describe_proofs(entry, relation)
     ]
     bounds = {ask.sensitivity.source for entry in schedule.releases for ask in entry.asks.values()}
-    theorems = [shorten_bounds(text) for text in guarantee.sources if text not in bounds]
+    theorems = [shorten_bounds(text) for text in guarantee.basis.sources if text not in bounds]
     return [*proofs, *([f"Sources: {'; '.join(theorems)}."] if theorems else [])]
 
 

@@ -37,7 +37,7 @@ _SHOWN = 60  # rows of a table; its file holds all
 
 def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
     """What `run` says of what it published, in at most eight lines."""
-    plan, recorded = plan_of(run), run.guarantee.recorded
+    plan, recorded = plan_of(run), run.guarantee.provenance.recorded
     facts = PublicFacts(
         guarantee=run.guarantee,
         bar_shares=bar_shares_of(plan),

@@ -156,8 +156,8 @@ def _guarantee_lines(guarantee: Guarantee) -> list[str]:
     )
     # Never cut: a claim without its whole relation would be a stronger one.
     lines = textwrap.wrap(sentence, WIDTH)
-    if guarantee.assumptions:
-        texts = "; ".join(f"{entry.name}: {entry.text}" for entry in guarantee.assumptions)
+    if guarantee.basis.assumptions:
+        texts = "; ".join(f"{entry.name}: {entry.text}" for entry in guarantee.basis.assumptions)
         lines.append(cut(f"CONDITIONAL on {texts}"))
     return lines
 
@@ -287,7 +287,7 @@ def spent_budget(facts: PublicFacts) -> str:
 
 def accepted_assumption(facts: PublicFacts) -> str:
     """The claim rests on what nobody proved."""
-    names = [assumption.name for assumption in facts.guarantee.assumptions]
+    names = [assumption.name for assumption in facts.guarantee.basis.assumptions]
     return f"nothing tests the accepted assumption {_listing(names)}" if names else ""
 
 

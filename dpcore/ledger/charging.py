@@ -41,7 +41,7 @@ def charge(plan: Plan) -> Charge:
         events=events,
         failures=failure_over_coins(asks),
         frame=repr(declared) if needs_frame else "",
-        assumptions=tuple(a.name for a in plan.guarantee.assumptions),
+        assumptions=tuple(a.name for a in plan.guarantee.basis.assumptions),
     )
 
 

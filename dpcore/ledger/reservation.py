@@ -60,7 +60,7 @@ class Reservation(SingleUse):
             ContractError,
             "only a guarantee is committed: what has none stays spent without",
         )
-        recorded_guarantee = guarantee.record(self.recorded)
+        recorded_guarantee = guarantee.with_provenance(recorded=self.recorded)
         with self._writing() as transaction:
             # One guarantee an entry: a second run could else claim the same charge.
             need(

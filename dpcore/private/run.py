@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -148,11 +147,11 @@ def _release_records(
             releases, domain, opened.train, coins, secret, door, progress, encoded, opened
         )
         retold = replay(answers, ends)
-    guarantee = _guarantee(plan, secret, table, (type(engine), *code), retold.place)
-    guarantee = guarantee.resting_on(*engine.premises)
+    code = (type(engine), *code)
+    guarantee = _guarantee(plan, secret, table, code, retold.place, engine.premises)
     if door is not through_mechanism:
         # Fail closed: an outcome keeps its guarantee only through the one private door.
-        guarantee = guarantee.void("the answers did not come from the mechanism")
+        guarantee = guarantee.with_provenance(voided="the answers did not come from the mechanism")
     names = [entry.name for entry in releases]
     answers_by_release = dict(zip(names, answers, strict=True))
     values = {name: tuple(a.value for a in group) for name, group in answers_by_release.items()}
@@ -245,15 +244,24 @@ def _begin(plan: Plan, reservation: Payer, secret: SecretCoins, door: Door) -> N
 
 
 def _guarantee(
-    plan: Plan, secret: SecretCoins, table: Table | Source, code: tuple[Any, ...], replayed: str
+    plan: Plan,
+    secret: SecretCoins,
+    table: Table | Source,
+    code: tuple[Any, ...],
+    replayed: str,
+    engine_premises: tuple[str, ...] = (),
 ) -> Guarantee:
     """The plan's, on the premises of the door through which the records came."""
     # A table by its class: it holds records.
     doors = plan.components.distributions((type(table), *code))
     moments = [rule.premise(name) for name, rule in plan.request.domain.dates.items()]
-    guarantee = attrs.evolve(plan.guarantee, replayed=replayed)
-    guarantee = guarantee.resting_on(*premises_of(table), *moments, distributions=doors)
-    return guarantee if secret.secure else guarantee.void("secret coins are known")
+    provenance = plan.guarantee.provenance
+    return plan.guarantee.with_provenance(
+        distributions=dict(sorted({**doors, **provenance.distributions}.items())),
+        door_premises=(*premises_of(table), *moments, *engine_premises),
+        replayed=replayed,
+        voided=provenance.voided if secret.secure else "secret coins are known",
+    )
 
 
 def encode_points(plan: Plan, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:

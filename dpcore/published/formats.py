@@ -42,7 +42,7 @@ def _guarantee_two(guarantee: Guarantee) -> dict[str, Any]:
     keys = ("status", "epsilon", "delta", "adjacency", "release", "assumptions")
     return {
         **{key: data[key] for key in keys},
-        "premises": [*guarantee.premises, *guarantee.door_premises],
+        "premises": [*guarantee.basis.premises, *guarantee.provenance.door_premises],
         "arithmetic": {
             "sampler": "exact" if _is_exact(guarantee) else "real",
             "statistic": _statistic(guarantee),
@@ -56,7 +56,7 @@ def _paragraph_two(guarantee: Guarantee) -> str:
     """A guarantee in the English of format 2."""
     if guarantee.status is Status.NONE:
         return wrapped(guarantee.claim())
-    premises = "; ".join((*guarantee.premises, *guarantee.door_premises))
+    premises = "; ".join((*guarantee.basis.premises, *guarantee.provenance.door_premises))
     arithmetic = (
         "Noise is sampled exactly on a grid"
         if _is_exact(guarantee)
@@ -65,15 +65,15 @@ def _paragraph_two(guarantee: Guarantee) -> str:
     )
     limits = (
         f"{arithmetic}; {_statistic(guarantee)}. Timing and memory are not covered. Epsilon is "
-        f"stated by {guarantee.accountant}. It covers {guarantee.covers()} of this run alone; runs "
-        f"on the same records without a common ledger add up."
+        f"stated by {guarantee.basis.accountant}. It covers {guarantee.covers()} of this run "
+        f"alone; runs on the same records without a common ledger add up."
     )
     return wrapped(
         guarantee.claim(),
-        "" if guarantee.recorded is None else guarantee.recorded.sentence(),
+        "" if guarantee.provenance.recorded is None else guarantee.provenance.recorded.sentence(),
         f"Assumed, not derived from the records: {premises}.",
         limits,
-        "Sources: " + "; ".join(guarantee.sources) + ".",
+        "Sources: " + "; ".join(guarantee.basis.sources) + ".",
     )
 
 
@@ -85,14 +85,14 @@ def _table_two(figures: Figures) -> dict[str, Any]:
 
 
 def _is_exact(guarantee: Guarantee) -> bool:
-    return all(ask.noise is not Noise.FLOATS for ask in guarantee.asks)
+    return all(ask.noise is not Noise.FLOATS for ask in guarantee.basis.queries)
 
 
 def _statistic(guarantee: Guarantee) -> str:
     """One clause about the statistics of all queries: the largest allowance, if there is one."""
-    if all(ask.statistic is Statistic.SUM for ask in guarantee.asks):
+    if all(ask.statistic is Statistic.SUM for ask in guarantee.basis.queries):
         return "the statistic is summed exactly"
-    allowance = max(ask.allowance for ask in guarantee.asks)
+    allowance = max(ask.allowance for ask in guarantee.basis.queries)
     if allowance == 0:
         return "the statistic is taken as computed in real arithmetic"
     return (

@@ -100,7 +100,7 @@ def versions(spec: Spec) -> dict[str, str]:
 
 def lock_of(spec: Spec, plan: Plan, coins: PublicCoins | None) -> Lock:
     """The lock of a priced spec at `coins`, in the present format and by what is installed here."""
-    names = {**plan.guarantee.distributions, **versions(spec)}
+    names = {**plan.guarantee.provenance.distributions, **versions(spec)}
     return _lock(spec, plan, coins, names, FORMAT, empty=True)
 
 

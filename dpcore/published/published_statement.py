@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-import attrs
 import msgspec
 
 from dpcore.errors import LONGEST_MESSAGE, ReplayError
@@ -36,14 +35,17 @@ class PublishedStatement(msgspec.Struct, frozen=True):
         """
         # In format 2 the one premise of a door stands among the plan's.
         handed_over = [HANDED_OVER] if HANDED_OVER in self.premises and not self.door else []
-        guarantee = attrs.evolve(guarantee, replayed=self.replayed).resting_on(
-            *handed_over, *self.door, distributions=self.distributions
-        )
         if self.ledger is not None:
             try:
                 msgspec.convert(self.ledger, type=Recorded)
             except msgspec.ValidationError:
                 text = "guarantee.json: damaged (what it says of a ledger)"
                 raise ReplayError(text) from None
-            guarantee = guarantee.record(Recorded.of(self.ledger))
-        return guarantee.void(self.voided) if self.voided else guarantee
+        plan = guarantee.provenance
+        return guarantee.with_provenance(
+            distributions=dict(sorted({**self.distributions, **plan.distributions}.items())),
+            door_premises=(*handed_over, *self.door),
+            replayed=self.replayed,
+            recorded=None if self.ledger is None else Recorded.of(self.ledger),
+            voided=self.voided or plan.voided,
+        )

@@ -73,6 +73,14 @@ def show_event(event: Any) -> Sheet:
     return Sheet(title=type(event).__name__, tables=(facts(*rows),))
 
 
+def _shorten(guarantee: Guarantee) -> str:
+    """One clause: epsilon and delta rounded up, the relation, and what it rests on."""
+    if guarantee.status is Status.NONE:
+        return "NOT PRIVATE"
+    claim = f"({rounded_up(guarantee.epsilon)}, {rounded_up(guarantee.delta)})"
+    return f"{guarantee.status}, {claim}-differentially private under {guarantee.adjacency}"
+
+
 @show.register
 def show_guarantee(guarantee: Guarantee) -> Sheet:
     """Show the claim in short and in full."""
@@ -83,10 +91,10 @@ def show_guarantee(guarantee: Guarantee) -> Sheet:
         *((name, rounded_up(getattr(guarantee, name))) for name in numbers),
         ("neighbours", guarantee.adjacency),
         ("publishes", guarantee.release),
-        ("accountant", guarantee.accountant),
+        ("accountant", guarantee.basis.accountant),
     )
     return Sheet(
-        title=f"Guarantee: {guarantee.short}",
+        title=f"Guarantee: {_shorten(guarantee)}",
         tables=(table,),
         sentences=guarantee.paragraph().split("\n\n"),
     )
@@ -104,7 +112,7 @@ def show_plan(plan: Plan) -> Sheet:
         ("release", "query", "numbers", "times", "distance", "sensitivity", "noise"), rows
     )
     return Sheet(
-        title=f"Plan: {plan.guarantee.short}",
+        title=f"Plan: {_shorten(plan.guarantee)}",
         tables=(table,),
         sentences=[
             f"expected of {scheduled.name}: {line}."
@@ -253,7 +261,7 @@ def show_session(session: Session) -> Sheet:
     """Show every release, what it cost, and what is left."""
     table = Listing.of(
         ("release", "guarantee", "left after it"),
-        [(release.name, release.guarantee.short, release.left) for release in session.releases],
+        [(release.name, _shorten(release.guarantee), release.left) for release in session.releases],
     )
     return Sheet(title="Session", tables=(table,), sentences=(f"Left: {session.left}.",))
 
@@ -295,7 +303,7 @@ def _show_releases(
 ) -> Sheet:
     """Show what was published by name, the tables of descriptions, and the guarantee in full."""
     page = show_tables(
-        f"{title}: {guarantee.short}",
+        f"{title}: {_shorten(guarantee)}",
         [table for entry in descriptions.values() for table in entry.tables.values()],
     )
     rows = [(name, describe_model(model)) for name, model in models.items()]

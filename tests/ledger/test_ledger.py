@@ -117,7 +117,7 @@ def test_a_run_is_charged_whole_and_its_guarantee_names_the_ledger(ledger):
     assert "of the ledger 'people'" in text
     assert "together (1, 1e-05)-differentially private under replace_one" in text
     assert f"lets through {ledger.left().describe(6)}." in text
-    assert outcome.guarantee.recorded.digest == ledger.rows()[1].digest
+    assert outcome.guarantee.provenance.recorded.digest == ledger.rows()[1].digest
     assert ledger.guarantee_of(ledger.rows()[1].digest) == outcome.guarantee.to_dict()
     second = plan(0.95)
     with pytest.raises(BudgetExceededError, match=r"refuses: .* Left: Gaussian") as refusal:
@@ -178,13 +178,13 @@ def test_a_reservation_serves_one_run_of_its_own_plan(ledger):
     with pytest.raises(ContractError, match="has a guarantee already"):
         reservation.commit(guarantee)
     with pytest.raises(ContractError, match="only a guarantee"):
-        reservation.commit(guarantee.void("a test"))
+        reservation.commit(guarantee.with_provenance(voided="a test"))
 
 
 def test_a_void_plan_cannot_be_charged():
     void = plan()
     with pytest.raises(ContractError, match="without a guarantee"):
-        attrs.evolve(void, guarantee=void.guarantee.void("a test")).charge()
+        attrs.evolve(void, guarantee=void.guarantee.with_provenance(voided="a test")).charge()
 
 
 def test_failures_over_coins_are_charged_to_delta(home):
@@ -204,8 +204,8 @@ def test_assumptions_of_any_run_are_named_by_later_guarantees(ledger):
     risky.run(table(), reservation=risky.reserve(ledger))
     sure = plan(0.2)
     found = sure.run(table(), reservation=sure.reserve(ledger)).guarantee
-    assert found.assumptions == ()
-    assert found.recorded.assumptions == ("no_failure",)
+    assert found.basis.assumptions == ()
+    assert found.provenance.recorded.assumptions == ("no_failure",)
     assert "assumptions no_failure" in " ".join(found.paragraph().split())
 
 

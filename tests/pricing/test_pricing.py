@@ -103,7 +103,7 @@ def test_a_rho_budget_is_met_in_zcdp_and_quoted_tighter():
     assert 1 / (2 * sigma**2) <= 0.25 * (1 + 1e-12)
     assert gaussian_mu(plan.guarantee.epsilon, 1e-6) == pytest.approx(math.sqrt(0.5), rel=1e-9)
     assert plan.guarantee.epsilon < budget.epsilon
-    assert "0.25-zCDP" in plan.guarantee.accountant
+    assert "0.25-zCDP" in plan.guarantee.basis.accountant
 
 
 def test_a_pure_budget_has_no_gaussian_answer():
@@ -116,7 +116,7 @@ def test_a_bound_is_evaluated_at_the_part_that_the_learner_sees():
     ask = plan.schedule.releases[0].asks["mean"]
     assert ask.sensitivity.value == pytest.approx(2 / 30)
     assert plan.schedule.releases[0].part.records == 30
-    assert "there are exactly 40 records" in plan.guarantee.premises
+    assert "there are exactly 40 records" in plan.guarantee.basis.premises
 
 
 def test_a_claim_serves_smaller_relations_and_no_other():

@@ -36,6 +36,7 @@ from dpcore.sensitivity import (
     WorstCase,
 )
 
+from builders import with_queries
 from published.make import ARCHIVE
 
 PATH = ARCHIVE / "keys.json"
@@ -96,8 +97,8 @@ def written_at_times() -> dict[str, list[str]]:
     guarantee = load_run(ARCHIVE / "runs" / f"statistics.tables.format-{FORMAT}").guarantee
     fields = {field.name: "" for field in attrs.fields(Recorded)}
     recorded = Recorded(**{**fields, "epsilon": 1.0, "delta": 0.0, "assumptions": ()})
-    ask = attrs.evolve(guarantee.asks[0], premises=("a premise",))
-    full = attrs.evolve(guarantee, asks=(ask,)).record(recorded).void("a reason")
+    ask = attrs.evolve(guarantee.basis.queries[0], premises=("a premise",))
+    full = with_queries(guarantee, ask).with_provenance(recorded=recorded, voided="a reason")
     two, three = (format_of(number).guarantee(full) for number in (2, 3))
     old_files = load_run(ARCHIVE / "runs" / "statistics.tables").files
     old_tables = next(json.loads(old_files[n]) for n in old_files if n.endswith(".table.json"))

@@ -204,7 +204,8 @@ def answer(learner, bound, mechanism, adjacency):
         return "does not fit", ""
     if plan.guarantee.status is Status.PROVED:
         return "accepted", ""
-    return "conditional", ", ".join(assumption.name for assumption in plan.guarantee.assumptions)
+    assumptions = plan.guarantee.basis.assumptions
+    return "conditional", ", ".join(assumption.name for assumption in assumptions)
 
 
 def rows(registry):

@@ -143,10 +143,10 @@ def test_a_row_does_from_yaml_what_the_page_says(title, bound, mechanism, relati
     table = parse_table(declared, load_table(loaded.source, loaded.folder, loaded.csv, declared))
     points = points_of(loaded, plan)
     outcome = plan.run(table, points=points)
-    assert outcome.guarantee.door_premises == (HANDED_OVER,)
+    assert outcome.guarantee.provenance.door_premises == (HANDED_OVER,)
     # what is run knows the door besides, and where it was replayed
-    told = {"door_premises": (), "replayed": "", "distributions": plan.guarantee.distributions}
-    assert attrs.evolve(outcome.guarantee, **told) == plan.guarantee
+    planned = attrs.evolve(outcome.guarantee, provenance=plan.guarantee.provenance)
+    assert planned == plan.guarantee
     values = {name: tuple(a.value for a in given) for name, given in outcome.answers.items()}
     (again,) = rebuild(isolate(plan.schedule.releases), values, outcome.coins).values()
     made = outcome.models["release"]

@@ -15,11 +15,12 @@ from dpcore.guarantee import (
     NO_FAILURE,
     AskGuarantee,
     Assumption,
+    Basis,
     Guarantee,
     Noise,
+    Provenance,
     ReleaseKind,
     Statistic,
-    Status,
 )
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import SumQuery
@@ -81,30 +82,30 @@ def stated(
         distributions: On whose code it rests: versions by name.
     """
     request, asks = schedule.request, schedule.asks
-    assumptions = () if request.reproduce else _assumptions(schedule)
-    guarantee = Guarantee(
+    # A reproduction has figures and no guarantee.
+    voided = _explain_reproduction(asks) if request.reproduce else None
+    return Guarantee(
         epsilon=epsilon,
         delta=request.budget.delta,
         adjacency=request.adjacency,
         release=kind,
-        status=Status.CONDITIONAL if assumptions else Status.PROVED,
-        assumptions=assumptions,
-        # All that the theorems take for granted: of the data, the machine, bounds and questions.
-        premises=(
-            *_premises(request.domain, request.on_invalid),
-            *request.premises,
-            *_room(request),
-            *dict.fromkeys(text for ask in asks for text in ask.sensitivity.premises),
-            *_questions(kind),
-            *dict.fromkeys(text for entry in schedule.releases for text in entry.premises),
+        basis=Basis(
+            assumptions=() if request.reproduce else _assumptions(schedule),
+            # All that the theorems take for granted: of data, machine, bounds and questions.
+            premises=(
+                *_premises(request.domain, request.on_invalid),
+                *request.premises,
+                *_room(request),
+                *dict.fromkeys(text for ask in asks for text in ask.sensitivity.premises),
+                *_questions(kind),
+                *dict.fromkeys(text for entry in schedule.releases for text in entry.premises),
+            ),
+            accountant=accountant,
+            sources=_sources(asks, gamma),
+            queries=tuple(_ask_guarantees(schedule)),
         ),
-        accountant=accountant,
-        sources=_sources(asks, gamma),
-        asks=tuple(_ask_guarantees(schedule)),
-        distributions=distributions,
+        provenance=Provenance(distributions=distributions, voided=voided),
     )
-    # A reproduction has figures and no guarantee.
-    return guarantee.void(_explain_reproduction(asks)) if request.reproduce else guarantee
 
 
 def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:

@@ -36,7 +36,7 @@ def test_a_learner_of_contributions_alone_is_proved_attacked_and_run_in_blocks(
     assert type(learner).partial is SummingLearner.partial
     assert scheduled.reads is Reads.SUMS
     assert plan.schedule.in_blocks
-    assert {ask.statistic for ask in plan.guarantee.asks} == {Statistic.SUM}
+    assert {ask.statistic for ask in plan.guarantee.basis.queries} == {Statistic.SUM}
 
     case = Case.of(plan, scheduled)
     verdicts = sum_verdicts(case)

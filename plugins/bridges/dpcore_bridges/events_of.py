@@ -14,7 +14,7 @@ def require_proved(plan: Plan, host: str) -> None:
     guarantee = plan.guarantee
     # a host adds numbers up and would forget what they rest on
     if guarantee.status is Status.CONDITIONAL:
-        names = ", ".join(assumption.name for assumption in guarantee.assumptions)
+        names = ", ".join(assumption.name for assumption in guarantee.basis.assumptions)
         raise NoClaimError(
             f"{host} has no place for assumptions, and the plan's guarantee rests on {names}: "
             f"only a proved one crosses the bridge"
@@ -22,7 +22,7 @@ def require_proved(plan: Plan, host: str) -> None:
     need(
         guarantee.status is Status.PROVED,
         NoClaimError,
-        f"the plan has no guarantee to give to {host}: {guarantee.voided}",
+        f"the plan has no guarantee to give to {host}: {guarantee.provenance.voided}",
     )
 
 

@@ -389,13 +389,13 @@ def test_every_door_refuses_texts_unspent_and_states_the_premise(door, ledger):
         DOORS[door]("int", texts, ledger)
     assert ledger.spent().charges == 0
     numbers = pyarrow.table({"v": np.arange(SIZE), "y": y})
-    assert DOORS[door]("int", numbers, ledger).door_premises.count(HANDED_OVER) == 1
+    assert DOORS[door]("int", numbers, ledger).provenance.door_premises.count(HANDED_OVER) == 1
 
 
 @pytest.mark.parametrize("door", ["Plan.run", "Plan.open", "Session", "run", "OpenDP"])
 def test_a_strict_reader_needs_no_premise_at_any_door(door, ledger):
     file = dpcore.read_csv(written(Path("v.csv"), KINDS["float"].cells))
-    assert HANDED_OVER not in DOORS[door]("float", file, ledger).door_premises
+    assert HANDED_OVER not in DOORS[door]("float", file, ledger).provenance.door_premises
 
 
 def test_an_estimator_refuses_a_file_and_says_where_it_may_go(ledger):
@@ -450,7 +450,7 @@ def test_dates_that_two_formats_share_are_refused_where_the_type_shows_it(tmp_pa
         by_plan("date", mixed, ledger)
     assert (month_first["v"] != day_first["v"])[1:].any()  # both are columns of dates
     for frame in (month_first, day_first):
-        assert HANDED_OVER in by_plan("date", frame, ledger).door_premises
+        assert HANDED_OVER in by_plan("date", frame, ledger).provenance.door_premises
 
 
 def test_a_regressor_refuses_objects_in_a_frame_and_in_an_array():

@@ -245,9 +245,9 @@ def test_with_a_ledger_every_invocation_is_paid_before_the_records_are_opened(tm
         tmp_path / "host.ledger", epsilon=1.5, delta=DELTA, adjacency=REPLACE_ONE
     )
     measurement = zcdp_measurement(plan, ledger)
-    first = measurement(table())
-    assert first.guarantee.recorded.ledger == "host"
-    assert measurement(table()).guarantee.recorded.entry > first.guarantee.recorded.entry
+    first, second = (measurement(table()).guarantee.provenance.recorded for _ in range(2))
+    assert first.ledger == "host"
+    assert second.entry > first.entry
     with pytest.raises(OpenDPException, match="refuses"):
         measurement(table())
     assert ledger.spent().charges == 2
@@ -410,7 +410,7 @@ def test_it_is_calibrated_priced_and_run_like_any_other():
     mechanism = FromOpenDP(make=laplace, arithmetic="exact")
     plan = l1_plan(mechanism, budget=PrivacyBudget(epsilon=0.7))
     assert 0.7 * (1 - 1e-9) <= plan.guarantee.epsilon <= 0.7
-    assert Noise.FLOATS not in {ask.noise for ask in plan.guarantee.asks}
+    assert Noise.FLOATS not in {ask.noise for ask in plan.guarantee.basis.queries}
     (ask,) = plan.schedule.releases[0].asks.values()
     assert ask.mechanism.noise_scale == pytest.approx(2 / 40 / 0.7, rel=1e-9)
     draws = np.array([plan.run(table()).model.values[0] for _ in range(400)])
@@ -531,6 +531,6 @@ def test_a_measurement_takes_frames(lazy):
     assert not made.input_domain.member(frame.drop("y"))
     guarantee = made(frame).guarantee
     # the library of the frame is one that the release rests on
-    assert guarantee.distributions["polars"] == polars.__version__
+    assert guarantee.provenance.distributions["polars"] == polars.__version__
     plain = made(table()).guarantee
-    assert attrs.evolve(guarantee, distributions=plain.distributions) == plain
+    assert guarantee.with_provenance(distributions=plain.provenance.distributions) == plain

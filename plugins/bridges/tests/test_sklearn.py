@@ -225,7 +225,7 @@ def test_a_fit_is_one_release_with_a_guarantee(made):
     assert found.guarantee_.status is Status.PROVED
     assert 0.9 < found.guarantee_.epsilon <= 1.0
     assert found.guarantee_.adjacency == REPLACE_ONE
-    assert "there are exactly 60 records" in found.guarantee_.premises
+    assert "there are exactly 60 records" in found.guarantee_.basis.premises
     predicted = found.predict(rows)
     assert predicted.shape == (60,)
     assert np.all((predicted >= -1) & (predicted <= 1))
@@ -300,11 +300,11 @@ def test_classes_are_declared_and_named():
 
 def test_a_fit_is_replayed_in_a_clean_process_or_here_and_says_so(as_shipped):
     fitted = SufficientStatisticsRidge(columns=(-1, 1), target=(-1, 1)).fit(*numbers())
-    assert fitted.guarantee_.replayed == "in a clean process"
+    assert fitted.guarantee_.provenance.replayed == "in a clean process"
     here = SufficientStatisticsRidge(columns=(-1, 1), target=(-1, 1), replay="here")
-    assert here.fit(*numbers()).guarantee_.replayed.startswith("in this process alone")
+    assert here.fit(*numbers()).guarantee_.provenance.replayed.startswith("in this process alone")
     oracle = KernelRidge(columns=(-1, 1), target=(-1, 1), delta=1e-5).fit(*numbers())
-    assert oracle.guarantee_.replayed.startswith("nowhere")
+    assert oracle.guarantee_.provenance.replayed.startswith("nowhere")
     with pytest.raises(ParameterError, match="fit needs clean or here, got replay='there'"):
         SufficientStatisticsRidge(columns=(-1, 1), target=(-1, 1), replay="there").fit(*numbers())
 
@@ -315,7 +315,7 @@ def test_rows_that_do_not_fit_are_refused_or_projected():
     with pytest.raises(SourceError, match="'x1', record 4"):
         regressor().fit(rows, y)
     found = regressor(on_invalid="project").fit(rows, y)
-    assert "into which every record is mapped" in found.guarantee_.premises[0]
+    assert "into which every record is mapped" in found.guarantee_.basis.premises[0]
     rows[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         regressor().fit(rows, y)
@@ -326,7 +326,7 @@ def test_under_add_remove_the_number_of_rows_is_not_told():
     rows, y = numbers()
     hidden = regressor(SufficientStatisticsRidge, adjacency=ADD_REMOVE).fit(rows, y)
     assert not any("records" in premise and "exactly" in premise
-                   for premise in hidden.guarantee_.premises)  # fmt: skip
+                   for premise in hidden.guarantee_.basis.premises)  # fmt: skip
     with pytest.raises(DpcoreError):
         regressor(adjacency=ADD_REMOVE).fit(rows, y)
 
@@ -337,14 +337,14 @@ def test_a_fit_is_charged_to_its_ledger(tmp_path):
     )
     rows, y = numbers()
     found = regressor(epsilon=0.7, ledger=ledger).fit(rows, y)
-    assert found.guarantee_.recorded.ledger == "people"
+    assert found.guarantee_.provenance.recorded.ledger == "people"
     again = regressor(epsilon=0.9, ledger=tmp_path / "people.ledger")
     with pytest.raises(BudgetExceededError):
         again.fit(rows, y)
     assert not hasattr(again, "guarantee_")
     assert [row.kind for row in ledger.rows()] == ["created", "reserved", "committed", "refused"]
     oracle = regressor(KernelRidge, epsilon=0.1, ledger=ledger).fit(rows, y)
-    assert oracle.guarantee_.recorded.entry == 2
+    assert oracle.guarantee_.provenance.recorded.entry == 2
 
 
 def test_searches_warn_that_every_fit_is_a_release(tmp_path):

@@ -102,7 +102,7 @@ def test_ten_thousand_adaptive_questions_stay_within_one_guarantee():
     assert ask.query.at_most == 1
     assert 1 / ask.mechanism.noise_multiplier == pytest.approx(gaussian_mu(2.0, 1e-5), rel=1e-9)
     predictor = plan.open(table(40))
-    told = attrs.evolve(predictor.guarantee, door_premises=(), replayed="")
+    told = predictor.guarantee.with_provenance(door_premises=(), replayed="")
     assert told == plan.guarantee  # but for what the frame and its replay add
     rng, point, path = np.random.default_rng(0), np.zeros(2), []
     for _ in range(10_000):

@@ -94,7 +94,7 @@ def test_scores_need_no_limit_on_the_records_and_candidates_must_differ():
         hidden = domain(records=None, limit=limit, norm=1.0)
         priced = plan(learner(), domain=hidden, adjacency=ADD_REMOVE)
         assert priced.guarantee.epsilon <= 2
-        assert {ask.statistic for ask in priced.guarantee.asks} == {Statistic.SUM}
+        assert {ask.statistic for ask in priced.guarantee.basis.queries} == {Statistic.SUM}
     for wrong in ((1.0,), (1.0, 1.0), (1.0, -1.0), (1.0, float("nan"))):
         with pytest.raises(ParameterError):
             learner(candidates=wrong)

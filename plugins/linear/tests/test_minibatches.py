@@ -111,8 +111,9 @@ def test_what_a_step_sees_depends_on_public_numbers_alone():
 
 def test_the_guarantee_names_what_amplification_rests_on():
     for adjacency, name in ((ADD_REMOVE, "Zhu"), (REPLACE_ONE, "Barthe")):
-        assert any(name in one for one in _plan(_learner(100), adjacency).guarantee.sources)
-        assert not any(name in one for one in _plan(_learner(None), adjacency).guarantee.sources)
+        sampled, whole = (_plan(_learner(size), adjacency).guarantee.basis for size in (100, None))
+        assert any(name in source for source in sampled.sources)
+        assert not any(name in source for source in whole.sources)
 
 
 def test_a_sample_costs_less_and_less_the_smaller_it_is():

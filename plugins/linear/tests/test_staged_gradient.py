@@ -148,7 +148,7 @@ def test_the_whole_run_composes_to_exactly_one_gaussian_at_the_target():
     wanted = {"means": 0.05, "squares": 0.05, "screen": 0.30, "fit": 0.60}
     assert shares == pytest.approx({n: w * target**2 for n, w in wanted.items()}, rel=1e-9)
     assert priced.guarantee.status is dpcore.guarantee.Status.PROVED
-    assert Noise.FLOATS not in {ask.noise for ask in priced.guarantee.asks}
+    assert Noise.FLOATS not in {ask.noise for ask in priced.guarantee.basis.queries}
 
 
 def test_the_plan_counts_features_and_steps_as_the_recipe_does():

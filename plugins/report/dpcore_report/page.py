@@ -173,7 +173,7 @@ def _fill_page(
         factor=rounded_up(up(math.exp(claim.epsilon), roundings=4))
         if claim.epsilon < 700
         else "huge",
-        floats=any(ask.noise is Noise.FLOATS for ask in claim.asks),
+        floats=any(ask.noise is Noise.FLOATS for ask in claim.basis.queries),
         guarantee=claim,
         operator=operator_view,
         pictures=[_draw_curve(curve, claim.epsilon, claim.delta), _draw_trade_off(curve)],

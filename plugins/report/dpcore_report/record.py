@@ -89,10 +89,10 @@ def _describe(run: Run) -> dict[str, Any]:
             for name, queries in {**lock.plan["releases"], "evaluation": _looks(lock.plan)}.items()
             for query in queries
         ],
-        "accountant": claim.accountant,
-        "theorems": claim.sources,
-        "assumptions": {entry.name: entry.text for entry in claim.assumptions},
-        "public facts": [*claim.premises, *claim.door_premises],
+        "accountant": claim.basis.accountant,
+        "theorems": claim.basis.sources,
+        "assumptions": {entry.name: entry.text for entry in claim.basis.assumptions},
+        "public facts": [*claim.basis.premises, *claim.provenance.door_premises],
         "ledger": lock.spec.get("ledger"),
         "covers": lock.plan["guarantee"].get("covers"),
         "who may see what": _marked(_WHO),

@@ -17,7 +17,7 @@ import dpcore
 from dpcore.claims.plan.planned_query import failure_over_coins
 from dpcore.console.app import app
 from dpcore.errors import NoClaimError, ReplayError
-from dpcore.guarantee import Assumption, Status
+from dpcore.guarantee import Assumption
 from dpcore.sensitivity import OverCoins
 from dpcore_models.learners.even_noise import EvenNoise
 
@@ -111,7 +111,7 @@ def test_every_text_is_escaped(text, run):
     words = Seen(text).words
     assert EVIL in words  # as a cell of the table
     assert 'a"&b' in words
-    assert any(EVIL in premise for premise in run.guarantee.premises)
+    assert any(EVIL in premise for premise in run.guarantee.basis.premises)
 
 
 def test_names_inside_the_pictures_are_unique(text):
@@ -195,7 +195,7 @@ def test_a_paid_evaluation_and_noise_in_floats_are_told(tmp_path, monkeypatch):
 
 def test_what_is_not_proved_is_told_first_and_named(run, monkeypatch):
     assumed = (Assumption("honest", "nobody <lies>"),)
-    told = attrs.evolve(run.guarantee, status=Status.CONDITIONAL, assumptions=assumed)
+    told = attrs.evolve(run.guarantee, basis=attrs.evolve(run.guarantee.basis, assumptions=assumed))
     monkeypatch.setattr(page, "replay", lambda *args, **kwargs: attrs.evolve(run, guarantee=told))
     words = " ".join(" ".join(Seen(page.report(run.folder).decode()).words).split())
     assert words.index("Conditional: ") < words.index("What was released")
@@ -273,7 +273,7 @@ def test_a_rehearsal_has_no_report(run, tmp_path):
 
 
 def test_a_run_that_guarantees_nothing_has_no_report(run, monkeypatch):
-    void = attrs.evolve(run, guarantee=run.guarantee.void("known"))
+    void = attrs.evolve(run, guarantee=run.guarantee.with_provenance(voided="known"))
     monkeypatch.setattr(page, "replay", lambda *args, **kwargs: void)
     with pytest.raises(NoClaimError, match="guarantees nothing"):
         page.report(run.folder)

@@ -124,7 +124,7 @@ def test_bands_reach_from_the_spec_through_lock_and_ledger_to_the_replay(tmp_pat
     ledger = tmp_path / "mine.ledger"
     Ledger.create(ledger, epsilon=5.0, delta=1e-4, adjacency=ADD_REMOVE)
     result = dpcore.run("s.yaml")
-    assert result.guarantee.replayed == "in a clean process"
+    assert result.guarantee.provenance.replayed == "in a clean process"
     (ask,) = json.loads((result.kept / "spec.lock.json").read_text())["plan"]["releases"]["release"]
     assert (ask["bands"], ask["at_most"]) == ([64, 32, 24], 9)
     assert ask["sampling"] == {"class": "Cyclic", "groups": 4, "probability": 1.0}
@@ -151,7 +151,7 @@ def test_a_session_starts_steps_from_an_earlier_answer_or_public_records():
     ) as session:
         session.release(Banded(steps=4), epsilon=1, mechanism=Gaussian(), inputs=["reference"])
         (release,) = session.releases
-    assert [text for text in release.guarantee.premises if "'reference'" in text]
+    assert [text for text in release.guarantee.basis.premises if "'reference'" in text]
 
 
 class Changes(Banded):

@@ -160,7 +160,7 @@ def test_every_question_is_priced_once_its_gaps_are_filled(question):
     assert not gaps(filled)
     guarantee = spec_of_text(filled, "x.yaml").price().guarantee
     assert guarantee.epsilon <= 1
-    assert PREMISE in guarantee.premises
+    assert PREMISE in guarantee.basis.premises
 
 
 def test_a_question_that_is_none_or_about_no_column_is_refused():

@@ -329,7 +329,7 @@ def test_a_ledger_is_charged_and_outlives_the_session(tmp_path):
     one = Session(ledger, FACTS, table())
     one.count(epsilon=0.2)
     one.quantiles("x", epsilon=0.2, points=21)
-    assert one.releases[0].guarantee.recorded.ledger == "book"
+    assert one.releases[0].guarantee.provenance.recorded.ledger == "book"
     assert one.left == Session(ledger, FACTS, table()).left
     assert len([row for row in ledger.rows() if row.kind == "reserved"]) == 2
 

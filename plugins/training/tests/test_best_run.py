@@ -402,7 +402,7 @@ def test_right_answers_of_three_classes_are_counted():
 def test_a_run_publishes_one_transcript_and_the_model_that_follows_from_it():
     data = table()
     plan = planned(BestRun(candidates=CANDIDATES), mechanism=RandomStopping(noise_multiplier=2.0))
-    assert ROW_WISE in plan.guarantee.premises
+    assert ROW_WISE in plan.guarantee.basis.premises
     (ask,) = plan.schedule.releases[0].asks.values()
     assert ask.event().mean == 10.0
     assert ask.sensitivity.value == 2.0

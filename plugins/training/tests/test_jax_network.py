@@ -191,7 +191,7 @@ def test_without_jax_nothing_is_priced_and_the_refusal_says_how_to_install_it(mo
 def test_the_digest_of_the_program_is_a_premise_and_follows_the_loss():
     digests = []
     for learner in (Tanh(), Tanh(), Tanh(units=17), Tanh(steps=3)):
-        (premise,) = [p for p in planned(learner).guarantee.premises if "program" in p]
+        (premise,) = [p for p in planned(learner).guarantee.basis.premises if "program" in p]
         digests.append(premise)
     assert digests[0] == digests[1] == digests[3] != digests[2]
 
@@ -259,7 +259,7 @@ def test_a_run_of_candidates_has_the_programs_among_its_premises_and_learns():
         mechanism=noise,
         epsilon=200.0,
     )
-    assert sum("exported program" in premise for premise in plan.guarantee.premises) == 1
+    assert sum("exported program" in premise for premise in plan.guarantee.basis.premises) == 1
     model = plan.run(data, replaying=HERE).models["release"]
     assert (model.predict(data) == data["y"]).mean() > 0.6
 

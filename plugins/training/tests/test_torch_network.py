@@ -184,7 +184,7 @@ def test_without_torch_nothing_is_priced_and_the_refusal_says_how_to_install_it(
 def test_the_digest_of_the_graph_is_a_premise_and_follows_the_loss_and_its_numbers():
     digests = []
     for learner in (Tanh(), Tanh(), Tanh(steps=3), Tanh(units=17)):
-        (premise,) = [p for p in planned(learner).guarantee.premises if "program" in p]
+        (premise,) = [p for p in planned(learner).guarantee.basis.premises if "program" in p]
         digests.append(premise)
     assert digests[0] == digests[1] == digests[2] != digests[3]
     domain = facts(classes=False)

@@ -306,7 +306,7 @@ def test_a_spec_trains_publishes_and_replays(tmp_path, monkeypatch, adjacency, r
     (tmp_path / "people.csv").write_text("\n".join([*lines, ""]))
     result = dpcore.run("s.yaml")
     assert result.guarantee.status is Status.PROVED
-    assert ROW_WISE in result.guarantee.premises
+    assert ROW_WISE in result.guarantee.basis.premises
     assert dpcore.replay(result.folder).files == result.files
     (ask,) = json.loads((result.kept / "spec.lock.json").read_text())["plan"]["releases"]["release"]
     assert (ask["at_most"], ask["shape"]) == (4, [4 * 3 + 4 * 3])

@@ -23,7 +23,7 @@ from dpcore.console.verdict import (
     untested_bound,
     worthless_noise,
 )
-from dpcore.guarantee import Assumption, Guarantee, ReleaseKind, Status
+from dpcore.guarantee import Assumption, Basis, Guarantee, ReleaseKind
 from dpcore.models.description import Bars, Lines
 from dpcore.models.figures import Figures
 from dpcore.registry.plugin_files import beside, shipped
@@ -189,17 +189,17 @@ def test_explain_names_every_query_and_says_what_a_record_adds(home):
 
 
 def guarantee(*assumptions):
-    status = Status.CONDITIONAL if assumptions else Status.PROVED
     return Guarantee(
         epsilon=1.0,
         delta=0.0,
         adjacency=REPLACE_ONE,
         release=ReleaseKind.PARAMETERS,
-        status=status,
-        assumptions=tuple(Assumption(name, "text") for name in assumptions),
-        premises=(),
-        accountant="",
-        sources=(),
+        basis=Basis(
+            premises=(),
+            accountant="",
+            sources=(),
+            assumptions=tuple(Assumption(name, "text") for name in assumptions),
+        ),
     )
 
 

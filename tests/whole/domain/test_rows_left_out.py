@@ -314,7 +314,7 @@ def test_a_public_number_is_of_all_rows():
         plan.run(Cut(table_of(ROWS[2:4]), (1,)), engine=engine)
     assert plan.schedule.releases[0].part.exact is None
     assert plan.schedule.releases[0].part.limit == 3
-    assert "there are exactly 3 rows, counted or left out" in plan.guarantee.premises
+    assert "there are exactly 3 rows, counted or left out" in plan.guarantee.basis.premises
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -347,8 +347,8 @@ def test_the_guarantee_says_in_one_sentence_what_neighbours_are_and_which_rows_c
         "comes or goes"
     )
     only = "rows count only with age: from 18, pay: not empty; others are left out"
-    assert only in guarantee.premises
-    assert "every record that counts fits" in guarantee.premises[0]
+    assert only in guarantee.basis.premises
+    assert "every record that counts fits" in guarantee.basis.premises[0]
 
 
 def test_a_mechanism_or_sample_that_counts_on_one_record_is_refused_with_the_way_out():

@@ -97,10 +97,10 @@ def test_a_function_is_evaluated_by_stand_ins_that_nobody_is_charged_for(mechani
     assert found["mean"]["mse"]["without noise"] == pytest.approx(np.mean((fitted - truth) ** 2))
     assert np.array_equal(outcome.models["curve"].arrays()["predictions"], published)
     assert len(outcome.answers["curve"]) == 1
-    assert outcome.guarantee.door_premises == (HANDED_OVER,)
+    assert outcome.guarantee.provenance.door_premises == (HANDED_OVER,)
     # what is run knows the door besides, and where it was replayed
-    told = {"door_premises": (), "replayed": "", "distributions": plan.guarantee.distributions}
-    assert attrs.evolve(outcome.guarantee, **told) == plan.guarantee
+    planned = attrs.evolve(outcome.guarantee, provenance=plan.guarantee.provenance)
+    assert planned == plan.guarantee
 
 
 def test_evaluating_changes_nothing_that_is_published():
@@ -198,7 +198,7 @@ def test_a_run_publishes_both_replays_and_keeps_the_evaluation_to_the_operator(s
     loaded = load_run(run)
     assert loaded.guarantee.release is ReleaseKind.PARAMETERS_AND_PREDICTIONS
     # A run adds what it took for granted at its door, and that its answers were replayed.
-    planned = attrs.evolve(loaded.guarantee, door_premises=(), replayed="")
+    planned = loaded.guarantee.with_provenance(door_premises=(), replayed="")
     assert planned == loaded.spec.price().guarantee
 
 

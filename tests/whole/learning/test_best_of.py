@@ -129,7 +129,7 @@ def test_candidates_and_choice_share_one_budget():
     assert 0.85 * gaussians < 2 * first < gaussians
     assert 0.999 < priced.guarantee.epsilon <= 1
     assert priced.guarantee.status is dpcore.guarantee.Status.PROVED
-    assert Noise.FLOATS not in {ask.noise for ask in priced.guarantee.asks}
+    assert Noise.FLOATS not in {ask.noise for ask in priced.guarantee.basis.queries}
 
 
 def test_every_candidate_keeps_the_bound_that_it_has_alone():

@@ -389,17 +389,17 @@ def test_a_run_sums_exactly_and_says_so():
         text = " ".join(made.guarantee.paragraph().split())
         assert "the statistic is summed exactly" in text
         assert ROW_WISE in text
-        assert ROW_WISE not in str(plan(Rows(isolate=True)).guarantee.premises)
+        assert ROW_WISE not in str(plan(Rows(isolate=True)).guarantee.basis.premises)
         assert np.isfinite(made.run(table()).model.arrays()["sum"]).all()
 
 
 def test_floats_that_a_mechanism_takes_are_no_exact_sampling():
-    assert Noise.FLOATS not in {ask.noise for ask in plan(Rows()).guarantee.asks}
-    assert {ask.noise for ask in plan(Rows(), Gaussian(noise="float")).guarantee.asks} == {
+    assert Noise.FLOATS not in {ask.noise for ask in plan(Rows()).guarantee.basis.queries}
+    assert {ask.noise for ask in plan(Rows(), Gaussian(noise="float")).guarantee.basis.queries} == {
         Noise.FLOATS
     }
     assert Noise.FLOATS not in {
-        ask.noise for ask in plan(Rows(distance=Distance.L1), Laplace()).guarantee.asks
+        ask.noise for ask in plan(Rows(distance=Distance.L1), Laplace()).guarantee.basis.queries
     }
 
 

@@ -11,6 +11,7 @@ import dpcore
 from dpcore.guarantee import AskGuarantee, Noise, Statistic
 from dpcore.published.formats import format_of
 
+from builders import with_queries
 from published.make import ARCHIVE
 
 RUNS = ARCHIVE / "runs"
@@ -47,7 +48,7 @@ def mixed(tmp_path_factory):
 
 
 def test_exact_and_float_noise_stand_beside_each_other(mixed):
-    by_release = {ask.release: ask for ask in mixed.guarantee.asks}
+    by_release = {ask.release: ask for ask in mixed.guarantee.basis.queries}
     assert by_release["exact"].noise is Noise.GRID
     assert by_release["exact"].statistic is Statistic.SUM
     assert by_release["exact"].boundary == "each record's contribution"
@@ -64,20 +65,20 @@ def test_exact_and_float_noise_stand_beside_each_other(mixed):
 def test_the_file_holds_the_same_structure_and_replays(mixed):
     written = json.loads((mixed.kept / "guarantee.json").read_text())
     assert [entry["query"] for entry in written["asks"]] == [
-        ask.query for ask in mixed.guarantee.asks
+        ask.query for ask in mixed.guarantee.basis.queries
     ]
-    assert written["door"] == list(mixed.guarantee.door_premises)
+    assert written["door"] == list(mixed.guarantee.provenance.door_premises)
     assert dpcore.replay(mixed.folder).guarantee == mixed.guarantee
 
 
 def test_a_choice_is_no_noise_on_a_grid():
-    asks = dpcore.load_run(RUNS / "best-of").guarantee.asks
+    asks = dpcore.load_run(RUNS / "best-of").guarantee.basis.queries
     assert {ask.query for ask in asks if ask.noise is Noise.CHOICE} == {"choice"}
     assert {ask.noise for ask in asks} == {Noise.GRID, Noise.CHOICE}
 
 
 def test_distributions_are_those_of_learner_bound_and_siblings(mixed):
-    versions = mixed.guarantee.distributions
+    versions = mixed.guarantee.provenance.distributions
     assert {"dpcore", "dpcore-linear", "dpcore-random-features", "dpcore-models"} <= {*versions}
     assert all(name.startswith("dpcore") for name in versions)
     assert "dpcore-statistics" not in versions
@@ -85,12 +86,12 @@ def test_distributions_are_those_of_learner_bound_and_siblings(mixed):
 
 
 def test_queries_of_which_the_same_holds_share_a_sentence(mixed):
-    ask = mixed.guarantee.asks[0]
+    ask = mixed.guarantee.basis.queries[0]
     asks = tuple(attrs.evolve(ask, query=f"q{number}") for number in range(8))
-    one = attrs.evolve(mixed.guarantee, asks=asks).paragraph()
+    one = with_queries(mixed.guarantee, *asks).paragraph()
     assert one.count("sampled exactly on a grid") == 1
     assert "Every query: noise" in " ".join(one.split())
-    several = attrs.evolve(mixed.guarantee, asks=(*asks, mixed.guarantee.asks[-1])).paragraph()
+    several = with_queries(mixed.guarantee, *asks, mixed.guarantee.basis.queries[-1]).paragraph()
     assert "exact.q4 and 3 more: noise" in " ".join(several.split())
 
 
@@ -114,6 +115,6 @@ def test_format_2_keeps_its_one_clause_for_all_queries(mixed, asks, sampler, sta
         AskGuarantee(release="r", query=str(number), noise=noise, statistic=kind, allowance=error)
         for number, (noise, kind, error) in enumerate(asks)
     )
-    arithmetic = format_of(2).guarantee(attrs.evolve(mixed.guarantee, asks=entries))["arithmetic"]
+    arithmetic = format_of(2).guarantee(with_queries(mixed.guarantee, *entries))["arithmetic"]
     assert arithmetic["sampler"] == sampler
     assert statistic in arithmetic["statistic"]

@@ -115,14 +115,14 @@ def registry_of():
 def test_a_spec_source_that_the_core_reads(folder):
     source = {"name": "borrowed", "path": str(folder / "people.csv")}
     run = dpcore.run(load_spec(spec_of(folder, source), registry_of()), runs=folder / "runs")
-    assert run.guarantee.distributions[HERE] == UNKNOWN
+    assert run.guarantee.provenance.distributions[HERE] == UNKNOWN
     assert dpcore.load_run(run.folder, registry_of()).guarantee == run.guarantee
 
 
 def test_a_location_handed_to_run(folder):
     table = dpcore.Unopened(location=Borrowed(path=str(folder / "people.csv")))
     run = dpcore.run(spec_of(folder), table=table, runs=folder / "runs")
-    assert run.guarantee.distributions[HERE] == UNKNOWN
+    assert run.guarantee.provenance.distributions[HERE] == UNKNOWN
 
 
 @pytest.mark.parametrize("location", [Borrowed, OwnClass])
@@ -133,18 +133,18 @@ def test_a_location_handed_to_a_session(folder, location):
     with dpcore.Session(budget, domain, table, replaying=HERE_ALONE) as session:
         session.mean("a", epsilon=0.5)
         guarantee = session.releases[0].guarantee
-    assert guarantee.distributions[HERE] == UNKNOWN
+    assert guarantee.provenance.distributions[HERE] == UNKNOWN
 
 
 def test_a_location_handed_to_a_plan(folder):
     plan = load_spec(spec_of(folder)).price()
     table = dpcore.Unopened(location=Borrowed(path=str(folder / "people.csv")))
-    assert plan.run(table).guarantee.distributions[HERE] == UNKNOWN
+    assert plan.run(table).guarantee.provenance.distributions[HERE] == UNKNOWN
 
 
 def test_an_engine_that_is_the_cores(folder):
     run = dpcore.run(spec_of(folder), engine=BorrowedEngine(), runs=folder / "runs")
-    assert run.guarantee.distributions[HERE] == UNKNOWN
+    assert run.guarantee.provenance.distributions[HERE] == UNKNOWN
 
 
 def test_a_source_whose_package_is_not_its_distribution(folder):
@@ -158,8 +158,8 @@ def test_a_source_whose_package_is_not_its_distribution(folder):
     registry = attrs.evolve(registry, entries=entries)
     source = {"name": "borrowed", "path": str(folder / "people.csv")}
     run = dpcore.run(load_spec(spec_of(folder, source), registry), runs=folder / "runs")
-    assert "dpcore-statistics" in run.guarantee.distributions
-    assert HERE not in run.guarantee.distributions
+    assert "dpcore-statistics" in run.guarantee.provenance.distributions
+    assert HERE not in run.guarantee.provenance.distributions
 
 
 def test_a_sealed_run_takes_no_table_from_a_location(folder):

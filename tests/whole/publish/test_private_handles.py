@@ -121,7 +121,7 @@ def test_a_copied_outcome_is_what_was_published(duplicate):
     copied = duplicate(outcome)
     assert type(copied) is type(outcome)
     assert copied.guarantee == outcome.guarantee
-    assert copied.guarantee.replayed == outcome.guarantee.replayed != ""
+    assert copied.guarantee.provenance.replayed == outcome.guarantee.provenance.replayed != ""
     assert copied.coins.key == outcome.coins.key
     assert (copied.model.values == outcome.model.values).all()
     assert (copied.answers["release"][0].value == outcome.answers["release"][0].value).all()
@@ -206,4 +206,4 @@ def test_a_fitted_estimator_pickles_without_a_record():
         assert [marker for marker in BYTES if marker in dump(fitted)] == []
     again = pickled(fitted)
     assert (again.predict(rows) == fitted.predict(rows)).all()
-    assert "its caller chose so" in again.guarantee_.replayed
+    assert "its caller chose so" in again.guarantee_.provenance.replayed

@@ -190,7 +190,7 @@ def recorded_objects(folder):
     of_run = {"models": run.models, "guarantee": run.guarantee, "descriptions": run.descriptions}
     return runs | {
         "guarantee": run.guarantee,
-        "void": run.guarantee.void(EVIL),
+        "void": run.guarantee.with_provenance(voided=EVIL),
         "statistics": published,
         "figures": next(iter(run.tables.values())),
         "shapes": runs["tables.numbers"].model,

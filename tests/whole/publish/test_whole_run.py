@@ -80,7 +80,7 @@ def test_a_table_stands_in_for_the_source_and_progress_counts_answers(home):
     assert (home / "s.lock.json").read_bytes() == made.lock.encode()
     assert dpcore.price(spec.request).guarantee.epsilon <= 2
     handed = "the types of the columns handed over were not chosen by looking at the records"
-    assert made.guarantee.door_premises == (handed,)
+    assert made.guarantee.provenance.door_premises == (handed,)
     assert handed in " ".join((made.folder / "public/guarantee.txt").read_text().split())
     again = dpcore.replay(made.folder)
     assert again.guarantee == made.guarantee
@@ -93,8 +93,8 @@ def test_a_table_stands_in_for_the_source_and_progress_counts_answers(home):
 def test_a_file_rests_on_how_it_was_written_and_on_no_premise_about_types(home):
     run = dpcore.run("s.yaml")
     premises = ("each record was written into the CSV file by itself, as RFC 4180 says",)
-    assert run.guarantee.door_premises == premises
-    assert dpcore.replay(run.folder).guarantee.door_premises == premises
+    assert run.guarantee.provenance.door_premises == premises
+    assert dpcore.replay(run.folder).guarantee.provenance.door_premises == premises
 
 
 def test_whatever_is_refused_before_anything_is_spent_leaves_no_folder(home):
@@ -146,7 +146,7 @@ def test_a_rehearsal_is_repeatable_and_can_be_loaded(home):
     found = dpcore.replay(first.folder)
     assert found.channel == "operator/rehearsal"
     assert found.guarantee == first.guarantee
-    assert "secret coins are known" in found.guarantee.voided
+    assert "secret coins are known" in found.guarantee.provenance.voided
     assert json.loads(found.files["guarantee.json"])["status"] == "none"
 
 

@@ -207,7 +207,7 @@ def test_a_run_counts_in_its_zone_and_says_by_which_rules(tmp_path):
     version = zone_rules("Europe/Berlin")
     lock = json.loads((outcome.folder / "public" / "spec.lock.json").read_text())
     assert lock["versions"]["tzdata Europe/Berlin"] == version
-    came, gone = outcome.guarantee.door_premises[-2:]
+    came, gone = outcome.guarantee.provenance.door_premises[-2:]
     assert f"Europe/Berlin by the rules of {version}" in came
     assert "counts in UTC (00:30 at +02:00" in gone
     dpcore.replay(outcome.folder)

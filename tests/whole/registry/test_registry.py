@@ -378,13 +378,13 @@ def test_a_guarantee_says_that_it_rests_on_code_that_may_change(plant, editable)
     admit(candidate("stranger"), {"mechanisms": ["stranger.gaussian"]}, editable=editable)
     spec = spec_of_text(SPEC.format(rest="mechanism: stranger.gaussian"), "s.yaml")
     plan = spec.price()
-    marks = [text for text in plan.guarantee.premises if "plugin stranger" in text]
+    marks = [text for text in plan.guarantee.basis.premises if "plugin stranger" in text]
     assert bool(marks) is editable, module
     # Locks hold what a bound takes for granted: a replay says the same in any registry.
     asks = [ask for release in plan.schedule.releases for ask in release.asks.values()]
     assert all({*marks} <= {*ask.sensitivity.premises} for ask in asks)
     unused = spec_of_text(SPEC.format(rest="mechanism: gaussian"), "s.yaml").price()
-    assert not any("plugin" in text for text in unused.guarantee.premises)
+    assert not any("plugin" in text for text in unused.guarantee.basis.premises)
 
 
 def test_examples_of_each_plugin_are_read_by_themselves(plant, tmp_path):

@@ -70,7 +70,7 @@ def test_a_whole_run_replays_from_its_folder_alone(tmp_path, monkeypatch):
     (tmp_path / "s.yaml").write_text(SPEC)
     registry = Registry.of(starters)
     result = dpcore.run(dpcore.load_spec("s.yaml", registry), table=table())
-    assert result.guarantee.replayed == "in a clean process"
+    assert result.guarantee.provenance.replayed == "in a clean process"
     assert result.models["third"].values.size == 4
     again = dpcore.replay(result.folder, registry)
     assert np.array_equal(again.models["third"].values, result.models["third"].values)

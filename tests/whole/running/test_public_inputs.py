@@ -101,10 +101,10 @@ def test_a_learner_starts_from_public_records_and_all_that_rests_on_them_says_so
     plan = planned(
         {"survey": survey()}, (Starting(), ("survey",)), (Adding(), ("r0",)), (Telling(), ())
     )
-    (premise,) = (text for text in plan.guarantee.premises if text.startswith(PREMISE))
-    assert [ask.premises for ask in plan.guarantee.asks] == [(premise,), (premise,), ()]
+    (premise,) = (text for text in plan.guarantee.basis.premises if text.startswith(PREMISE))
+    assert [ask.premises for ask in plan.guarantee.basis.queries] == [(premise,), (premise,), ()]
     outcome = plan.run(table(), replaying=HERE)
-    assert outcome.guarantee.premises == plan.guarantee.premises
+    assert outcome.guarantee.basis.premises == plan.guarantee.basis.premises
     assert premise.split(" (")[0] in " ".join(outcome.guarantee.paragraph().split())
     # The learner saw the two labels, centred; the next one what the first published.
     assert {0.625, -1.0} <= {*outcome.models["r0"].values}
@@ -189,7 +189,7 @@ def test_what_is_done_to_the_frame_later_reaches_no_run():
 
 
 def test_a_whole_run_locks_the_digest_and_replays_with_the_file_alone(place, published):
-    assert published.guarantee.replayed == "in a clean process"
+    assert published.guarantee.provenance.replayed == "in a clean process"
     lock = json.loads((published.kept / "spec.lock.json").read_text())
     assert lock["plan"]["public_records"] == {"survey": DIGEST}
     guarantee = json.loads((published.kept / "guarantee.json").read_text())
@@ -288,7 +288,7 @@ def test_no_file_or_message_holds_a_value_of_public_records(place):
     (place / "survey.csv").write_text(odd)
     (place / "s.yaml").write_text(SPEC + "sealed: true\n")
     result = dpcore.run(spec())
-    assert any(text.startswith(PREMISE) for text in result.guarantee.premises)
+    assert any(text.startswith(PREMISE) for text in result.guarantee.basis.premises)
     assert {path.name for path in result.folder.iterdir()} == {"public"}
     for path in (*result.folder.rglob("*"), place / "s.lock.json"):
         content = b"" if path.is_dir() else path.read_bytes()
@@ -333,7 +333,7 @@ class TestSession:
         assert [*second.values][1:] == values
         assert {0.625, -1.0} <= {*values}
         assert plain.values.size == 1 < third.values.size
-        premises = [release.guarantee.premises for release in session.releases]
+        premises = [release.guarantee.basis.premises for release in session.releases]
         rests = [[text.startswith(PREMISE) for text in texts].count(True) for texts in premises]
         assert rests == [1, 1, 1, 0]
         assert "the input 'first' is a release of this session, paid for by itself" in premises[1]

@@ -83,7 +83,8 @@ def test_a_session_starts_one_process_which_ends_with_it(as_shipped, monkeypatch
         assert not started  # nothing was asked yet
         for _ in range(3):
             session.count(epsilon=0.5)
-        assert [release.guarantee.replayed for release in session.releases] == [CLEAN] * 3
+        claims = [release.guarantee.provenance for release in session.releases]
+        assert [claim.replayed for claim in claims] == [CLEAN] * 3
         (process,) = started
         assert process.poll() is None
     assert process.poll() is not None
@@ -103,7 +104,7 @@ def test_it_ends_when_nobody_refers_to_it(monkeypatch):
 def test_a_plan_starts_one_process_a_run_which_ends_with_it(as_shipped, monkeypatch):
     started = processes(monkeypatch)
     outcome = plan_of(Mean()).run(table())
-    assert outcome.guarantee.replayed == CLEAN
+    assert outcome.guarantee.provenance.replayed == CLEAN
     assert outcome.note == ""
     assert [process.poll() is None for process in started] == [False]
 
@@ -114,30 +115,30 @@ def test_who_replays_here_says_so(monkeypatch):
     session = Session(PrivacyBudget(epsilon=1, delta=1e-6), PEOPLE, FOUR, replaying=HERE)
     session.count(epsilon=0.5)
     for claim in (guarantee, session.releases[0].guarantee):
-        assert claim.replayed == "in this process alone: its caller chose so"
-    assert plan_of(Mean()).guarantee.replayed == ""
+        assert claim.provenance.replayed == "in this process alone: its caller chose so"
+    assert plan_of(Mean()).guarantee.provenance.replayed == ""
     assert not started
 
 
 def test_one_process_tells_every_run_from_a_fresh_release(helper):
     """A global that a private function wrote to is found in the run after honest ones too."""
-    assert plan_of(Mean()).run(table(), replaying=helper).guarantee.replayed == CLEAN
+    assert plan_of(Mean()).run(table(), replaying=helper).guarantee.provenance.replayed == CLEAN
     with pytest.raises(ReleaseError, match="saw no record"):
         plan_of(ByGlobal()).run(table(), replaying=helper)
     STORE.clear()
-    assert plan_of(Mean()).run(table(), replaying=helper).guarantee.replayed == CLEAN
+    assert plan_of(Mean()).run(table(), replaying=helper).guarantee.provenance.replayed == CLEAN
 
 
 def test_what_is_published_was_made_where_no_record_is(helper):
     """A model is more than its arrays: the run's own would hold what the question brought it."""
     outcome = plan_of(ByBox()).run(table(), replaying=helper)
-    assert outcome.guarantee.replayed == CLEAN
+    assert outcome.guarantee.provenance.replayed == CLEAN
     assert outcome.models["r"].box.labels is None
 
 
 def test_a_model_that_cannot_travel_is_replayed_here_as_well(helper):
     outcome = plan_of(ByUnsendable()).run(table(), replaying=helper)
-    assert outcome.guarantee.replayed == CLEAN
+    assert outcome.guarantee.provenance.replayed == CLEAN
     assert not outcome.models["r"].values.any()
 
 
@@ -156,7 +157,7 @@ def test_a_process_that_dies_or_hangs_fails_the_release_closed(helper, harm):
     with pytest.raises(ReleaseError, match="nothing is released"):
         plan_of(Mean()).run(table(), replaying=helper, progress=lambda: harm(helper._helper))
     helper._patience = replay_process._PATIENCE
-    assert plan_of(Mean()).run(table(), replaying=helper).guarantee.replayed == CLEAN
+    assert plan_of(Mean()).run(table(), replaying=helper).guarantee.provenance.replayed == CLEAN
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def test_a_session_whose_process_dies_returns_nothing_and_has_spent(as_shipped, 
 def test_where_no_interpreter_starts_the_guarantee_says_why(as_shipped, monkeypatch, change):
     change(monkeypatch)
     outcome = plan_of(Mean()).run(table())
-    assert outcome.guarantee.replayed == (
+    assert outcome.guarantee.provenance.replayed == (
         "in this process alone: no other interpreter starts beside it"
     )
     assert "globals and class attributes were not checked" in outcome.note
@@ -203,7 +204,7 @@ def test_where_no_interpreter_starts_the_guarantee_says_why(as_shipped, monkeypa
 
 def test_where_the_core_cannot_be_imported_the_guarantee_says_why(as_shipped, monkeypatch):
     monkeypatch.setattr(sys, "path", ["/nowhere"])
-    replayed = plan_of(Mean()).run(table()).guarantee.replayed
+    replayed = plan_of(Mean()).run(table()).guarantee.provenance.replayed
     assert replayed.startswith("in this process alone: a component cannot be imported")
 
 
@@ -216,7 +217,8 @@ def test_a_run_that_ends_early_leaves_no_answer_to_the_next(helper):
     with pytest.raises(KeyboardInterrupt):
         plan_of(Mean()).run(table(), replaying=helper, progress=end)
     assert is_gone(first)
-    assert plan_of(Mean()).run(table(seed=2), replaying=helper).guarantee.replayed == CLEAN
+    again = plan_of(Mean()).run(table(seed=2), replaying=helper)
+    assert again.guarantee.provenance.replayed == CLEAN
 
 
 def test_a_forked_process_neither_uses_nor_ends_it(helper):
@@ -233,7 +235,7 @@ def test_a_forked_process_neither_uses_nor_ends_it(helper):
     assert os.read(read, 100) == b"refused"
     os.close(read)
     os.close(write)
-    assert plan_of(Mean()).run(table(), replaying=helper).guarantee.replayed == CLEAN
+    assert plan_of(Mean()).run(table(), replaying=helper).guarantee.provenance.replayed == CLEAN
 
 
 SCRIPT = """\
@@ -255,7 +257,7 @@ session = dpcore.Session(
 session.count(epsilon=1)
 session.release(Mine(), epsilon=1)
 for release in session.releases:
-    print(release.guarantee.replayed)
+    print(release.guarantee.provenance.replayed)
 print(session._replayer._helper.pid, flush=True)
 input()
 """
@@ -318,7 +320,7 @@ with dpcore.Session(
     dpcore.read_csv("records.csv"),
 ) as session:
     session.count(epsilon=1)
-    assert session.releases[0].guarantee.replayed == "in a clean process"
+    assert session.releases[0].guarantee.provenance.replayed == "in a clean process"
 """
 
 
@@ -344,5 +346,5 @@ def test_it_opens_no_file_of_records(tmp_path):
 
 def test_a_plugin_that_prints_or_reads_does_not_disturb_it(helper, capfd):
     run = plan_of(Talking()).run(table(), replaying=helper)
-    assert run.guarantee.replayed == CLEAN
+    assert run.guarantee.provenance.replayed == CLEAN
     assert capfd.readouterr() == ("talks\n", "")  # once, in this process

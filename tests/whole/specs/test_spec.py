@@ -89,7 +89,7 @@ def test_every_optional_key_is_read():
     assert (*spec.metrics,) == ("mse", "mae")
     assert spec.request.releases[0].query_shares == {"coefficients": 2.0}
     assert gaussian_delta(spec.request.budget.epsilon, 0.5) == pytest.approx(1e-6, rel=1e-6)
-    assert spec.price().guarantee.accountant.startswith("exact Gaussian composition")
+    assert spec.price().guarantee.basis.accountant.startswith("exact Gaussian composition")
 
 
 def test_dates_and_lists_from_files_are_columns(tmp_path):
