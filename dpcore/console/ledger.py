@@ -24,7 +24,6 @@ from dpcore.ledger.remaining_budget import ON_DISK, shown_down
 from dpcore.ledger.total import Notion
 from dpcore.published.bounded_reading import folder_inside, read_json
 from dpcore.published.folder import GUARANTEE_JSON, PUBLIC, load_run
-from dpcore.published.paid_metrics import plan_of
 from dpcore.siblings import sibling
 from dpcore.yaml.error_positions import locate_errors
 from dpcore.yaml.located import parse
@@ -267,7 +266,7 @@ def _verify_run(book: Ledger, folder: Path, public: Mapping[str, str]) -> None:
         f"another ledger, was changed, or an older copy of the ledger was put back",
     )
     try:
-        charge = plan_of(load_run(folder, public=public)).charge()
+        charge = load_run(folder, public=public).plan.charge()
     except ReplayError as error:
         raise LedgerError(f"{folder}: its lock shows no events: {error.message}") from None
     row = next(row.body for row in book.iterate_rows() if row.digest == digest)

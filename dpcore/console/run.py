@@ -83,7 +83,7 @@ def run(
         # imported for a spec that is right
         from dpcore.console.run_view import run_lines, show_figures, show_noise, show_objects
         from dpcore.published.folder import UNCOVERED
-        from dpcore.published.paid_metrics import paid, plan_of
+        from dpcore.published.paid_metrics import paid
         from dpcore.runs.run_spec import run as whole_run
 
         with slow_progress() as progress:
@@ -110,8 +110,7 @@ def run(
                 return
             from dpcore.console.plan_view import show_plan
 
-            plan = plan_of(outcome)
-            show_plan(console, outcome.guarantee, outcome.lock, plan)
+            show_plan(console, outcome.guarantee, outcome.lock, outcome.plan)
             show_objects(console, outcome)
             show_figures(console, outcome.tables)
             show_noise(console, outcome.models)
@@ -120,7 +119,7 @@ def run(
             if "evaluation" in outcome.operator:
                 _show_evaluation(console, outcome.operator["evaluation"], UNCOVERED)
             if outcome.evaluation:
-                _show_look(console, paid(outcome, plan))
+                _show_look(console, paid(outcome))
             # Last, so that nobody overlooks that a rehearsal is not private.
             heading = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
             console.print(f"{heading} {outcome.kept}")

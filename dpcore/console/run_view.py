@@ -24,12 +24,9 @@ from dpcore.console.verdict import (
 from dpcore.errors import one_line
 from dpcore.guarantee import ReleaseKind
 from dpcore.learner import Model, Published
-from dpcore.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED, NoBars
 from dpcore.models.figures import NOT_STATED, Figures, Statistics
-from dpcore.models.linear import LinearModel
-from dpcore.models.predictions import Predictions
 from dpcore.published.folder import MODEL, Run, tables_of
-from dpcore.published.paid_metrics import paid, plan_of
+from dpcore.published.paid_metrics import paid
 from dpcore.shown import NO_NUMBER, in_digits, interval_cells
 
 _SHOWN = 60  # rows of a table; its file holds all
@@ -37,7 +34,7 @@ _SHOWN = 60  # rows of a table; its file holds all
 
 def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
     """What `run` says of what it published, in at most eight lines."""
-    plan, recorded = plan_of(run), run.guarantee.provenance.recorded
+    plan, recorded = run.plan, run.guarantee.provenance.recorded
     facts = PublicFacts(
         guarantee=run.guarantee,
         bar_shares=bar_shares_of(plan),
@@ -85,7 +82,7 @@ def _describe_objects(
     An evaluation by the operator is told to whoever ran it, and said to be covered by nothing.
     """
     scores: dict[str, list[str]] = {}
-    for metric in paid(run, plan):
+    for metric in paid(run):
         value, low, high = interval_cells(metric.value, metric.low, metric.high)
         text = f"covered: {metric.metric} {value} (95 %: {low} to {high})"
         scores.setdefault(metric.release, []).append(text)
@@ -100,24 +97,34 @@ def _describe_objects(
     for name, model in run.models.items():
         scheduled = plan.schedule.named(name)
         parts = scores.get(name, [])
-        if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
-            parts = [*parts, f"{model.bars.describe()} (95 %, noise only)"]
-        elif isinstance(model, LinearModel) and groups[name]:
-            parts = [*parts, model.bars.describe()]
+        kind = describe_kind(scheduled)
+        if not isinstance(model, Statistics):
+            from dpcore.models.predictions import Predictions
+
+            parts = [*parts, *_describe_bars(model, beside_tables=bool(groups[name]))]
+            if isinstance(model, Predictions):
+                kind = f"predictions at {len(model.values)} points"
         pictures = run.descriptions[name].pictures if name in run.descriptions else ()
         # A model's score says more of it than its pictures' titles do.
         parts = parts or [", ".join(picture.title for picture in pictures)]
-        kind = (
-            f"predictions at {len(model.values)} points"
-            if isinstance(model, Predictions)
-            else describe_kind(scheduled)
-        )
         # Neither evaluated on a hold-out, nor by a release of its own.
         is_scored = name in scores or any(e.release.of == name for e in plan.schedule.releases)
         kind += ", no score was bought" if isinstance(model, Model) and not is_scored else ""
         if scheduled.publishes is not ReleaseKind.STATISTICS or any(parts):
             descriptions[name] = [kind, *filter(None, parts)]
     return descriptions
+
+
+def _describe_bars(model: Published, *, beside_tables: bool) -> list[str]:
+    """The error bars of a linear model, or beside tables why it has none; nothing of others."""
+    from dpcore.models.error_bars import NoBars
+    from dpcore.models.linear import LinearModel
+
+    if not isinstance(model, LinearModel):
+        return []
+    if isinstance(model.bars, NoBars):
+        return [model.bars.describe()] if beside_tables else []
+    return [f"{model.bars.describe()} (95 %, noise only)"]
 
 
 def _rows(group: Mapping[str, Figures]) -> list[str]:
@@ -160,6 +167,9 @@ def _first_of(group: Mapping[str, Figures], name: str) -> str:
 
 def show_noise(console: Page, models: Mapping[str, Published]) -> None:
     """The error bars of models that have some, or why they have none; and what bars cover."""
+    from dpcore.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
+    from dpcore.models.linear import LinearModel
+
     sentences = {
         name: model.bars.describe()
         for name, model in models.items()

@@ -25,7 +25,6 @@ from dpcore.console.console import note
 from dpcore.errors import DpcoreError, below, one_line
 from dpcore.guarantee import Guarantee, ReleaseKind, Status, rounded_up
 from dpcore.learner import Model, promises
-from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
 from dpcore.published.lock import Lock
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import EVIDENCE
@@ -33,6 +32,7 @@ from dpcore.shown import in_bytes, in_digits
 from dpcore.specs.spec import Spec
 
 if TYPE_CHECKING:
+    from dpcore.ledger.remaining_budget import RemainingBudget
     from dpcore.models.description import Picture
     from dpcore.models.figures import Figures
 
@@ -59,6 +59,8 @@ class Budgets:
 
     def plain(self) -> dict[str, str]:
         """All of it as JSON-ready data, told in words with six digits."""
+        from dpcore.ledger.remaining_budget import ON_DISK
+
         texts = {"left": self.left.describe(ON_DISK), "after": self.after.describe(ON_DISK)}
         return {"name": self.name, **texts, "warning": self.warning}
 

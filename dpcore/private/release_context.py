@@ -15,7 +15,6 @@ from dpcore.exact import Exact
 from dpcore.learner import Public, Published
 from dpcore.private.engines.records import EngineRecords
 from dpcore.private.reuse import Reuse
-from dpcore.private.sampling import draw, scheme_of_ask, select, select_persons
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
 from dpcore.records import Records
@@ -137,6 +136,8 @@ class Conversation:
         # stream is named by release, query and number, and no learner sees it.
         if query.sampling is None:
             return self.records
+        from dpcore.private.sampling import draw, scheme_of_ask, select, select_persons
+
         # Asks count from 1: what a sampling draws once for all of them comes from number 0.
         once = self.secret.sampling(self.number, query.name, 0)
         sampling = scheme_of_ask(query.sampling, number, once)

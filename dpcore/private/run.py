@@ -22,7 +22,6 @@ from dpcore.private.engines.local import LocalEngine
 from dpcore.private.outcome import Outcome
 from dpcore.private.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.private.runtime import kind_of, open_records, release
-from dpcore.private.sampling import require_draw
 from dpcore.private.sealed_output import run_silenced
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records import Records
@@ -61,6 +60,8 @@ def run(
     # What public facts and types refuse is refused first: after `begin` the budget is spent.
     for ask in plan.schedule.asks:
         if ask.query.sampling is not None:
+            from dpcore.private.sampling import require_draw  # where something is sampled
+
             require_draw(ask.query.sampling)
     encoded = encode_points(plan, {} if points is None else points)
     records, code = admit(plan.request, table), (*code, *_location_of(table))

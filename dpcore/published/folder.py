@@ -200,6 +200,7 @@ class Run(Shown):
         folder: Of the run.
         channel: Where in it its files are: `public`, or what is below `operator` of a rehearsal or
             a reproduction.
+        plan: As the lock states it, at the lock's coins.
         models: By release name, rebuilt from the answers.
         descriptions: What models hand over to be shown, by release name.
         answers: By release name, released values in order of asking.
@@ -217,6 +218,7 @@ class Run(Shown):
     channel: str
     spec: Spec
     lock: Lock
+    plan: Plan = attrs.field(repr=False)
     guarantee: Guarantee
     models: Mapping[str, Published]
     answers: Mapping[str, tuple[NDArray[Any], ...]]
@@ -388,6 +390,7 @@ def load_run(
         channel=channel,
         spec=spec,
         lock=lock,
+        plan=plan,
         guarantee=guarantee,
         models=models,
         answers=values,

@@ -2,11 +2,8 @@
 
 import attrs
 
-from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.request import RELEASE
 from dpcore.published.folder import Run
-from dpcore.published.lock import relock
-from dpcore.randomness import PublicCoins
 
 _MISS = 0.05
 
@@ -22,13 +19,8 @@ class MetricInterval:
     high: float
 
 
-def plan_of(run: Run) -> Plan:
-    """The priced plan that a run's lock states."""
-    return relock(run.spec, run.lock, run.lock.coins() or PublicCoins(0))
-
-
-def paid(run: Run, plan: Plan) -> tuple[MetricInterval, ...]:
-    """Every metric that a run paid for: a function of its answers and of the plan.
+def paid(run: Run) -> tuple[MetricInterval, ...]:
+    """Every metric that a run paid for: a function of its answers and of its plan.
 
     Bars are of the noise alone: they say nothing of how few records were held out.
     """
@@ -36,7 +28,7 @@ def paid(run: Run, plan: Plan) -> tuple[MetricInterval, ...]:
     if look is None:
         return ()
     bars = []
-    for ask, value in zip(plan.schedule.look, values, strict=True):
+    for ask, value in zip(run.plan.schedule.look, values, strict=True):
         assert ask.spread is not None, "metrics are released with Laplace noise"
         name, half_width = ask.query.name, ask.spread.within(_MISS)
         # The statistic is moved by the width of its noise; the metric then words all three alike.

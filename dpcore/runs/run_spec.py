@@ -55,7 +55,6 @@ from dpcore.randomness import SecretCoins
 from dpcore.resources.room import require_disk
 from dpcore.source import Source
 from dpcore.sources.opening import Unopened, open_source
-from dpcore.sources.text import load_points
 from dpcore.specs.spec import Spec, load_spec
 from dpcore.transcript.rebuild import IsolatedRelease, isolate
 from dpcore.transcript.replay_process import CleanProcess
@@ -252,7 +251,8 @@ class _Work:
         )  # fmt: skip
         _publish(folder, channel, files)
         return Run(
-            folder=folder, channel=channel, spec=self.spec, lock=lock, guarantee=guarantee,
+            folder=folder, channel=channel, spec=self.spec, lock=lock,
+            plan=attrs.evolve(self.plan, coins=outcome.coins), guarantee=guarantee,
             models=outcome.models,
             answers={
                 name: tuple(a.value for a in series) for name, series in outcome.answers.items()
@@ -308,6 +308,8 @@ def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
                 f"releases.{number}",
             )
             if scheduled.release.predictions_at is not None:
+                from dpcore.sources.text import load_points
+
                 with below("releases", number, "predictions_at"):
                     points[scheduled.name] = load_points(
                         scheduled.release.predictions_at, spec.folder, spec.csv, spec.request.domain

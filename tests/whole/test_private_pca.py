@@ -127,12 +127,11 @@ class Tags(HTMLParser):
 
 
 def page_of(run, pictures):
-    from dpcore.published.paid_metrics import plan_of
     from dpcore_report import page
 
     description = attrs.evolve(run.descriptions["release"], pictures=tuple(pictures))
     shown = attrs.evolve(run, descriptions={"release": description})
-    return page._fill_page(shown, plan_of(run), None, ())
+    return page._fill_page(shown, None, ())
 
 
 def test_a_page_shows_the_tables_and_the_pictures(run):

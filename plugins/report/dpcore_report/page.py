@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from dpcore import Plan, Run, replay
+from dpcore import Run, replay
 from dpcore.claims.accounting.certainty import Curve
 from dpcore.domain import Classes
 from dpcore.errors import NoClaimError, ReplayError, need
@@ -26,7 +26,7 @@ from dpcore.models.figures import NOT_STATED, Statistics
 from dpcore.models.predictions import Predictions
 from dpcore.published.folder import PUBLIC
 from dpcore.published.lock import Lock
-from dpcore.published.paid_metrics import paid, plan_of
+from dpcore.published.paid_metrics import paid
 from dpcore.published.phrases import describe_mechanism, describe_sensitivity
 from dpcore.rounding import up
 from dpcore.shown import digits_within, number_cell
@@ -91,7 +91,6 @@ def report(
     facts = (f"Run {name}" if name else "", day, f"dpcore {run.lock.versions['dpcore']}")
     return _fill_page(
         run,
-        plan_of(run),
         operator_view,
         attack_lines,
         title=title,
@@ -135,7 +134,6 @@ def _title(run: Run) -> str:
 
 def _fill_page(
     run: Run,
-    priced: Plan,
     operator_view: Looked | None,
     attack_lines: tuple[Any, ...],
     *,
@@ -144,7 +142,7 @@ def _fill_page(
 ) -> str:
     """The template with what it shows; every text is escaped there."""
     # The curve is that of the locked plan, priced again here.
-    claim, plan, curve = run.guarantee, run.lock.plan, priced.curve()
+    claim, plan, curve = run.guarantee, run.lock.plan, run.plan.curve()
     return filled(
         "page.html",
         accused=[(f"{100 * entry:g} %", _percent(curve.found(entry))) for entry in _ACCUSED],
@@ -167,7 +165,7 @@ def _fill_page(
                     (0, -1, 1),
                 ),
             )
-            for entry in paid(run, priced)
+            for entry in paid(run)
         ],
         # e^epsilon as a factor of odds; rounded up, and beyond floats it says nothing anyhow.
         factor=rounded_up(up(math.exp(claim.epsilon), roundings=4))

@@ -13,7 +13,7 @@ from dpcore.encoding.tables import encode_table
 from dpcore.errors import SpecError
 from dpcore.private.evaluation import evaluation
 from dpcore.private.paid_evaluation import _stated
-from dpcore.published.paid_metrics import paid, plan_of
+from dpcore.published.paid_metrics import paid
 from dpcore.randomness import SecretCoins
 from dpcore.specs.spec import spec_of_text
 
@@ -71,7 +71,7 @@ def test_the_operator_sees_what_scikit_learn_says_of_the_published_model():
 def test_what_is_paid_for_is_published_with_its_bar_and_replays(tmp_path):
     (tmp_path / "paid.yaml").write_text(SPEC + PAID)
     made = dpcore.run(tmp_path / "paid.yaml", table=people(), runs=tmp_path)
-    told = {one.metric: one for one in paid(made, plan_of(made))}
+    told = {one.metric: one for one in paid(made)}
     assert {name: one.value for name, one in told.items()} == made.evaluation["release"]
     priced = {"roc_auc": 199 / (20 * 180), "balanced_accuracy": 1 / 20, "brier_score": 1 / 200}
     priced |= {"log_loss": math.log(20) / 200, "calibration_error": 2 / 200}
