@@ -47,6 +47,19 @@ def is_calibrated(mechanism: AnyMechanism) -> bool:
     return getattr(mechanism, free_field(type(mechanism))) is not None
 
 
+def fill_in(mechanism: AnyMechanism, source: Any) -> AnyMechanism:
+    """A mechanism that takes what it leaves open, but for its noise, from `source`.
+
+    Open is a field that is None. Whatever is of another class, or None, has nothing to give.
+    """
+    if type(source) is not type(mechanism):
+        return mechanism
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(cast(Any, type(mechanism)))
+    names = [field.name for field in fields if field.init and not is_free(field)]
+    values = {name: getattr(source, name) for name in names if getattr(mechanism, name) is None}
+    return cast(AnyMechanism, attrs.evolve(cast(Any, mechanism), **values))
+
+
 def free_field(mechanism: type[AnyMechanism]) -> str:
     """Name of the mechanism's free field.
 

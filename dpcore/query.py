@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.errors import ParameterError, need
@@ -145,11 +144,11 @@ class Query:
         share: Relative share of the release's budget, normalised over all queries.
         sampling: Which records, or in what order, each ask sees; the runtime draws it. None: all of
             them.
-        fixed: Mechanism fields that the learner supplies; a spec overrides them.
         reads: How the statistic reads the records; if left out `rows`, or `order` where `sampling`
             draws one. A statistic that reads more than its query says fails on large data.
-        usual: Its mechanism where a release names none, with the free field left out; None for what
-            its distance and values call for (`dpcore.claims.mechanisms.usual`).
+        mechanism: Its mechanism where a release names none, with the free field left out; None for
+            what its distance and values call for (`dpcore.claims.mechanisms.usual`). One of its
+            class that a release names takes from it what it leaves open.
         args: Public arguments of one ask (the current weights, say); None in the plan. They are
             no part of equality: a bound holds for every value of them.
     """
@@ -169,14 +168,13 @@ class Query:
     at_most: int = attrs.field(default=1, validator=positive_integer)
     share: float = attrs.field(default=1.0, validator=positive)
     sampling: Sampling | None = None
-    fixed: Mapping[str, Any] = attrs.field(factory=dict)
     reads: Reads = attrs.field(
         default=attrs.Factory(
             lambda query: Reads.ORDER if isinstance(query.sampling, Order) else Reads.ROWS,
             takes_self=True,
         )
     )
-    usual: Any = attrs.field(default=None, eq=False)
+    mechanism: Any = attrs.field(default=None, eq=False)
     args: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
 
     def __attrs_post_init__(self) -> None:
@@ -197,11 +195,6 @@ class Query:
         size = int(np.prod(self.shape, dtype=np.int64))
         return 2 * size if self.field == "complex" else size
 
-    @property
-    def is_choice(self) -> bool:
-        """Whether it asks for scores, one of which is chosen: what is bounded in linf alone."""
-        return self.norms == (Distance.LINF,)
-
     def with_args(self, args: Mapping[str, Any] | None) -> Self:
         """The same query as one ask, with its public arguments: a new object.
 
@@ -213,10 +206,6 @@ class Query:
                 query, field.name, args if field.name == "args" else getattr(self, field.name)
             )
         return query
-
-    def stated_in(self, norm: Distance) -> Self:
-        """The query as a bound is asked about it for one of its norms."""
-        return self if norm is self.distance else attrs.evolve(self, distance=norm)
 
     def unfit(self, value: Any) -> str:
         """Why a private value is not what is asked for, or empty. It may tell of records."""
@@ -230,13 +219,10 @@ class Query:
             return "not finite"
         if self.values == "integers":
             parts = (np.real(numbers), np.imag(numbers)) if self.field == "complex" else (numbers,)
-            if not all(self._are_integers(np.asarray(part, dtype=np.float64)) for part in parts):
+            low, high = (-_LARGEST, _LARGEST) if self.within is None else self.within
+            if any(((p != np.rint(p)) | (p < low) | (p > high)).any() for p in parts):
                 return "not the integers that the query states"
         return ""
-
-    def _are_integers(self, part: NDArray[np.float64]) -> bool:
-        low, high = (-_LARGEST, _LARGEST) if self.within is None else self.within
-        return bool(((part == np.rint(part)) & (part >= low) & (part <= high)).all())
 
     def aligned(self, before: Any, after: Any) -> tuple[Any, Any]:
         """Two values in a form in which their distance can be measured; here as they are."""

@@ -69,10 +69,10 @@ class ByBox(Mean):
     box: Box = attrs.field(factory=Box, eq=False)
 
     def queries(self, public):
-        return (Query(name="mean", shape=(1,), distance="l2", usual=self.box),)
+        return (Query(name="mean", shape=(1,), distance="l2", mechanism=self.box),)
 
     def statistic(self, query, records, public, secret):
-        query.usual.labels = records.labels[:3].copy()
+        query.mechanism.labels = records.labels[:3].copy()
         return super().statistic(query, records, public, secret)
 
     def assemble(self, answers, public):

@@ -4,8 +4,9 @@ import pytest
 
 from dpcore import ADD_REMOVE, Distance, Needs, Query, Sensitivity
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
 from dpcore.errors import ContractError
-from dpcore.mechanism import AnyMechanism
+from dpcore.mechanism import AnyMechanism, fill_in
 
 FORMER = {
     **{"distance": "distance", "answers": "query", "takes": "sensitivities"},
@@ -27,6 +28,14 @@ def test_a_member_that_is_gone_is_refused_with_what_took_its_place(member, base)
 def test_an_event_that_could_not_be_told_of_a_smaller_move_is_refused():
     with pytest.raises(ContractError, match=r"Deaf\.event must be .*moved=None"):
         type("Deaf", (Gaussian,), {"event": lambda self, query, sensitivity: None})
+
+
+def test_what_a_mechanism_leaves_open_comes_from_one_of_its_class_and_noise_never_does():
+    source = RandomizedResponse(categories=7, epsilon=1.0)
+    assert fill_in(RandomizedResponse(), source) == RandomizedResponse(categories=7)
+    for whole in (RandomizedResponse(categories=3), Gaussian()):
+        assert fill_in(whole, source) == whole
+    assert fill_in(RandomizedResponse(), None) == RandomizedResponse()
 
 
 @pytest.mark.parametrize("noise", ["grid", "float"])

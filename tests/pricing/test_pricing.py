@@ -17,10 +17,12 @@ from dpcore.adjacency import BLANK_ONE
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.gaussian import gaussian_mu
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.claims.pricing.calibration import calibrate
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.guarantee import Status
 from dpcore.interval import Interval
+from dpcore.mechanism import free_field
 from dpcore.sensitivity import Conditional, OverCoins, Refuted
 
 from builders import price_learner
@@ -195,16 +197,22 @@ def test_an_accountant_of_another_relation_is_refused():
         mean_plan(accountant=AutoAccountant(REPLACE_LABEL))
 
 
-def test_a_learner_may_fix_only_what_the_mechanism_has():
-    class Fixing(LabelMean):
+@pytest.mark.parametrize("named", [None, Gaussian(), Laplace()])
+def test_a_query_has_a_mechanism_of_its_own_where_the_release_names_none(named):
+    own = Gaussian(noise="float")
+
+    class Choosing(LabelMean):
         def queries(self, public):
-            return tuple(attrs.evolve(q, fixed={"lam0": 1.0}) for q in super().queries(public))
+            return tuple(attrs.evolve(q, mechanism=own) for q in super().queries(public))
 
-    class FixingBound(LabelMeanBound):
-        learner = Fixing
+    class ChoosingBound(LabelMeanBound):
+        learner = Choosing
 
-    with pytest.raises(SpecError, match="'lam0', which mechanism Gaussian does not have"):
-        mean_plan(FixingBound(), Fixing())
+    plan = mean_plan(ChoosingBound(), Choosing(), mechanism=named)
+    (ask,) = plan.schedule.releases[0].asks.values()
+    expected = own if named is None else named
+    noise = {free_field(type(expected)): None}
+    assert attrs.evolve(ask.mechanism, **noise) == expected
 
 
 def test_asking_more_often_than_planned_ends_the_run():

@@ -41,8 +41,8 @@ def usual_mechanism(
     integer = query.values == "integers" and query.real_size == 1
     # What the query names comes first; then its distance, values and the budget decide.
     match query.distance:
-        case _ if query.usual is not None:
-            return cast(AnyMechanism, query.usual)
+        case _ if query.mechanism is not None:
+            return cast(AnyMechanism, query.mechanism)
         case Distance.L2 if has_delta and integer:
             return DiscreteGaussian()
         case Distance.L2 if has_delta:

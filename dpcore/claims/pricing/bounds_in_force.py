@@ -21,7 +21,7 @@ from dpcore.claims.pricing.unit_claims import (
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near, need
 from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public, promises
-from dpcore.mechanism import AnyMechanism, Mechanism
+from dpcore.mechanism import AnyMechanism, Mechanism, fill_in
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.sampling import Order
@@ -303,7 +303,8 @@ class _Claims:
         """The claim in the norm of the query's mechanism that costs the least noise."""
         norms = dict.fromkeys((query.distance, *query.norms))
         answers = [
-            self.bounds.evaluate(bound, query.stated_in(norm), learner, public) for norm in norms
+            self.bounds.evaluate(bound, attrs.evolve(query, distance=norm), learner, public)
+            for norm in norms
         ]
         claims = [answer for answer in answers if not isinstance(answer, Refused)]
         if not claims:
@@ -370,15 +371,15 @@ def _explain_misfit(mechanism: AnyMechanism, query: Query) -> str:
     """Why a mechanism is none for a query of this norm and kind, and what is; or empty."""
     name, needs = f"{query.name!r}", mechanism.needs
     usual = _FITTING[query.distance]
-    if query.usual is not None:
-        usual = f"{type(query.usual).__name__} fits"
+    if query.mechanism is not None:
+        usual = f"{type(query.mechanism).__name__} fits"
     # Noise scaled in one norm covers no move that is bounded in another: what is added to every
     # coordinate takes a converted bound. Not of scores, which are no vector, and not of a query of
     # its own kind, whose coordinates may be more than its shape says.
     is_converted = (
         needs.additive
         and type(query) in (Query, SumQuery)
-        and not query.is_choice
+        and query.norms != (Distance.LINF,)
         and {needs.distance, query.distance} <= CONVERTIBLE
     )
     if needs.distance != query.distance and not is_converted:
@@ -400,15 +401,8 @@ def _complete(mechanism: AnyMechanism, path: list[str], query: Query, name: str)
     """The mechanism of the query called `name`, with what the learner supplies filled in."""
     reason = _explain_misfit(mechanism, attrs.evolve(query, name=name))
     need(not reason, SpecError, reason, path)
-    if foreign_fields := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
-        raise SpecError(
-            f"the query {name!r} fixes {foreign_fields[0]!r}, which mechanism "
-            f"{type(mechanism).__name__} does not have",
-            path,
-        )
     # The query fills in what the spec leaves open, and changes nothing that the spec sets.
-    defaults = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
-    complete_mechanism: AnyMechanism = attrs.evolve(cast(Any, mechanism), **defaults)
+    complete_mechanism = fill_in(mechanism, query.mechanism)
     if reason := complete_mechanism.refusal(query):
         raise SpecError(
             f"mechanism {type(mechanism).__name__} cannot release every value of the query "

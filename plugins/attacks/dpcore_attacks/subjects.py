@@ -14,6 +14,7 @@ that no run calls:
 """
 
 import contextlib
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +49,7 @@ from dpcore.functions import Expansion, FunctionLearner, Kernel
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.sum import SumBound
-from dpcore.mechanism import AnyMechanism, free_field
+from dpcore.mechanism import AnyMechanism, fill_in, free_field
 from dpcore.models import FeatureMap
 from dpcore.models.features.identity import Identity
 from dpcore.registry.loading import Loaded
@@ -316,25 +317,18 @@ def _mechanisms(example: Example) -> list[AnyMechanism]:
     entry = example.scheduled.release.mechanism
     asks = example.scheduled.asks.values()
     entries = [*entry.values()] if isinstance(entry, Mapping) else [entry]
-    # Where a spec names none, queries may have a usual one.
-    usual = [ask.query.usual for ask in asks]
-    mechanisms = [m for m in (*entries, *(usual if entry is None else ())) if m is not None]
+    # Where a spec names none, queries may have one of their own.
+    own = [ask.query.mechanism for ask in asks]
+    mechanisms = [m for m in (*entries, *(own if entry is None else ())) if m is not None]
     results = []
     for mechanism in mechanisms:
-        # Queries may fix fields of their mechanism, such as how many questions are asked.
-        fixed = [ask.query.fixed for ask in asks if type(ask.mechanism) is type(mechanism)]
-        values = {
-            name: value
-            for fields in fixed
-            for name, value in fields.items()
-            if getattr(mechanism, name) is None
-        }
-        results.append(attrs.evolve(cast(Any, mechanism), **values))
+        sources = [ask.query.mechanism for ask in asks if type(ask.mechanism) is type(mechanism)]
+        results.append(functools.reduce(fill_in, sources, mechanism))
     return results
 
 
 def supplied(mechanism: AnyMechanism) -> Iterator[AnyMechanism]:
-    """With plain numbers where it leaves numbers to the learner's query (`Query.fixed`).
+    """With plain numbers where it leaves numbers to the learner's query (`Query.mechanism`).
 
     For a mechanism that can do without, this is another one: ask where the first refuses.
     """

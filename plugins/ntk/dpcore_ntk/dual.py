@@ -87,7 +87,7 @@ class DualRegression(Conversation):
 def asked(
     public: Public,
     kernel: Distance,
-    fixed: dict[str, Any],
+    mechanism: AnyMechanism,
     inputs: Distance,
     labels: Distance,
     largest: float | None = None,
@@ -100,7 +100,13 @@ def asked(
     within = None if largest is None else (-largest, largest)
     count, width = public.domain.records, public.domain.width
     return (
-        Query(name="kernel", shape=(count, count), distance=kernel, fixed=fixed, within=within),
+        Query(
+            name="kernel",
+            shape=(count, count),
+            distance=kernel,
+            mechanism=mechanism,
+            within=within,
+        ),
         Query(name="inputs", shape=(count, width), distance=inputs),
         _labels(public, labels),
     )
@@ -124,7 +130,7 @@ def _labels(public: Public, distance: Distance) -> Query:
         distance=distance,
         values="integers",
         within=(0, domain.classes - 1),
-        fixed={"categories": domain.classes},
+        mechanism=RandomizedResponse(categories=domain.classes),
     )
 
 

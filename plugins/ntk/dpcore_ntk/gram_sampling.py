@@ -88,7 +88,7 @@ class GramSampling(Mechanism):
         is_assumed = isinstance(validity, Conditional) and PROMISE in dict(validity.assumptions)
         # Both must agree to the promise: the query states
         # its floor, and the bound is conditional on it.
-        promise = query.fixed.get("floor")
+        promise = getattr(query.mechanism, "floor", None)
         if (
             promise is None
             or self.floor is None

@@ -32,7 +32,7 @@ from dpcore.mechanism import AnyMechanism
 from dpcore.sensitivity import Conditional, Refuted, WorstCase
 from dpcore_ntk.calculators import matrix_movement_printed
 from dpcore_ntk.dual import DualRegression, asked
-from dpcore_ntk.gram_sampling import PROMISE
+from dpcore_ntk.gram_sampling import PROMISE, GramSampling
 from dpcore_ntk.kernel import ntk_matrix
 from dpcore_ntk.regression import moved_inputs, moved_inputs_or_labels
 from dpcore_ntk.row_movement import matrix_movement
@@ -63,8 +63,8 @@ class Printed(DualRegression):
 
     def queries(self, public: Public) -> tuple[Query, Query, Query]:
         """The kernel matrix, in Frobenius norm; inputs in l1; labels."""
-        fixed = {"floor": self.eta_min}
-        return asked(public, Distance.L2, fixed, Distance.L1, Distance.L2)
+        mechanism = GramSampling(floor=self.eta_min)
+        return asked(public, Distance.L2, mechanism, Distance.L1, Distance.L2)
 
     def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
         """lambda, added to the released moments; their inverse is not made unbiased."""

@@ -64,7 +64,7 @@ class Regression(DualRegression):
         return asked(
             public,
             Distance.PSD_ROWS,
-            {"lam0": self.regularization},
+            GaussianSampling(lam0=self.regularization),
             Distance(self.inputs),
             Distance(self.labels),
             self.drawn(public).feature_norm ** 2,

@@ -245,7 +245,7 @@ def test_reported_classes_are_unbiased_targets(classes):
     public = facts(classes.count, classes)
     epsilon, count = 1.3, classes.count
     query = Regression(regularization=1.0, labels="hamming").queries(public)[2]
-    assert query.fixed == {"categories": count}
+    assert query.mechanism == RandomizedResponse(categories=count)
     mechanism = RandomizedResponse(epsilon=epsilon, categories=count)
     reports = released_targets(
         Answer(query=query, number=1, value=np.arange(float(count)), mechanism=mechanism), public

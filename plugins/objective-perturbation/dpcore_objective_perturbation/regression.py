@@ -91,7 +91,7 @@ class Regression(OneShot):
             name="minimiser",
             shape=(self.features.width(domain),),
             distance=Distance.L2,
-            usual=ObjectivePerturbation(),
+            mechanism=ObjectivePerturbation(),
             ridge=self.regularization,
             slope=self.clip,
             curvature=0.25 if domain.classes else 1.0,

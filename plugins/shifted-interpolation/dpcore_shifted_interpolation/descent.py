@@ -108,7 +108,7 @@ class Descent(OneShot):
                 name="iterate",
                 shape=(self.features.width(domain),),
                 distance=Distance.L2,
-                usual=InnerGaussian(),
+                mechanism=InnerGaussian(),
                 steps=self.steps,
             ),
         )

@@ -155,7 +155,7 @@ class BoundedMean(Folding):
                 values="integers",
                 share=self.share,
                 reads=Reads.FOLDS,
-                usual=SparseVector(),
+                mechanism=SparseVector(),
             ),
             SumQuery(
                 name=MEAN,

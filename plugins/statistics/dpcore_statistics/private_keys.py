@@ -92,7 +92,7 @@ class PrivateKeys(Conversation, Cutting):
                 name="keys",
                 shape=(self.most, width + 1),
                 distance=Distance.L2,
-                usual=Thresholded(),
+                mechanism=Thresholded(),
             ),
         )
 

@@ -147,7 +147,7 @@ class BestRun(OneShot):
                 name="run",
                 shape=(ANSWERS + max(asks * size for asks, size in sums),),
                 distance=Distance.L2,
-                usual=RandomStopping(),
+                mechanism=RandomStopping(),
                 steps=1 + max(asks for asks, _ in sums),
                 sums=sums,
                 mean=self.runs,
@@ -323,7 +323,9 @@ def _own_claim(
         # One that withholds the number of records would have its candidate plan without it.
         if not bound.is_about(candidate) or bound.withholds_count:
             continue
-        claim = bound.sensitivity(query.stated_in(Distance.L2), candidate, public, adjacency)
+        claim = bound.sensitivity(
+            attrs.evolve(query, distance=Distance.L2), candidate, public, adjacency
+        )
         if isinstance(claim, Refused):
             refusals.append(f"{name}: {claim.reason}")
         elif claim.adjacency.covers(adjacency):

@@ -122,7 +122,7 @@ class Case:
         try:
             for query in self.learner.queries(self.public):
                 for norm in dict.fromkeys((query.distance, *query.norms)):
-                    stated_query = query.stated_in(norm)
+                    stated_query = attrs.evolve(query, distance=norm)
                     claim = self._claim(stated_query)
                     if isinstance(claim, Refused) and norm is not query.distance:
                         continue

@@ -96,7 +96,7 @@ def mechanisms(
         queries = learner.queries(public)
     except DpcoreError:
         return _default_mechanism("gaussian", registry)  # pricing says what is missing
-    if all(query.distance is Distance.L2 and query.usual is None for query in queries):
+    if all(query.distance is Distance.L2 and query.mechanism is None for query in queries):
         return _default_mechanism("gaussian", registry)
     # mixed distances, or noise that a query names: the usual noise for each query
     named = partial(registry.component, MECHANISM)

@@ -138,7 +138,7 @@ class BestOf(Learner):
         (candidate_query,) = (
             q for q in self.candidates[index].queries(self.part(public)) if q.name == name
         )
-        return index, attrs.evolve(candidate_query.stated_in(query.distance), args=query.args)
+        return index, attrs.evolve(candidate_query, distance=query.distance, args=query.args)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """All that the candidates may ask, and `choice` once."""

@@ -261,7 +261,7 @@ def _any_args(case: Case, seed: int) -> str:
             if ask.args is None:
                 continue
             compared += 1
-            stated_ask = ask.stated_in(query.distance)
+            stated_ask = attrs.evolve(ask, distance=query.distance)
             claim_with_args = case.bound.sensitivity(
                 stated_ask, case.learner, case.public, case.adjacency
             )
