@@ -151,12 +151,13 @@ class AnyMechanism(ABC):
             ContractError: the class has one of them.
         """
         super().__init_subclass__(**options)
-        former = sorted(_FORMER.keys() & cls.__dict__.keys())
+        # A class beside this one may have them, too: none of them is inherited from here.
+        former = [name for name in _FORMER if hasattr(cls, name)]
         places = ", ".join(f"{name} (now {_FORMER[name]})" for name in former)
         need(
             not former,
             ContractError,
-            f"{cls.__name__} defines what nothing reads any more: {places}",
+            f"{cls.__name__} has members that nothing reads any more: {places}",
         )
         need(
             "moved" in inspect.signature(cls.event).parameters,

@@ -21,8 +21,11 @@ FORMER = {
 @pytest.mark.parametrize("member", FORMER)
 def test_a_member_that_is_gone_is_refused_with_what_took_its_place(member, base):
     """Passed over, it would leave what the class above allows: bands, say, or persons."""
-    with pytest.raises(ContractError, match=rf"Careful defines .* {member} \(.*{FORMER[member]}"):
+    with pytest.raises(ContractError, match=rf"Careful has .* {member} \(.*{FORMER[member]}"):
         type("Careful", (base,), {member: False})
+    mixin = type("Mixin", (), {member: False})
+    with pytest.raises(ContractError, match=rf"Careful has .* {member} \(.*{FORMER[member]}"):
+        type("Careful", (mixin, base), {})
 
 
 def test_an_event_that_could_not_be_told_of_a_smaller_move_is_refused():
