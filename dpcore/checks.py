@@ -59,9 +59,9 @@ def tupled(value: Any) -> Any:
     if attrs.has(type(value)):
         keeps = re.compile(r"rray|<class 'list'>|list\[")
         fields = [f for f in attrs.fields(type(value)) if f.init and not keeps.search(str(f.type))]
-        given = {f.alias or f.name: getattr(value, f.name) for f in fields}
-        changed = tupled(given)
-        return value if changed is given else attrs.evolve(value, **changed)
+        values = {f.alias or f.name: getattr(value, f.name) for f in fields}
+        changed = tupled(values)
+        return value if changed is values else attrs.evolve(value, **changed)
     # Of numpy and pandas, polars, and pyarrow: none of them need be installed.
     for name in ("tolist", "to_list", "to_pylist"):
         if hasattr(value, name):
@@ -164,19 +164,21 @@ def one_of(*choices: str) -> Validator:
     return check
 
 
-def require_keys(data: Mapping[Any, Any], needed: Iterable[str], more: Iterable[str] = ()) -> None:
+def require_keys(
+    data: Mapping[Any, Any], required: Iterable[str], optional: Iterable[str] = ()
+) -> None:
     """Refuse a mapping with an unknown key, or without one that is needed.
 
     Raises:
         SpecError: about the key, with the nearest valid one.
     """
-    needed = list(needed)
-    valid = {*needed, *more}
+    required = list(required)
+    valid = {*required, *optional}
     # Unknown keys come first: a misspelt key is named as such, and not as a missing one.
     for key in map(str, data):
         if key not in valid:
             raise SpecError(f"unknown key {shown(key)}{nearest(key, valid)}", field=key, key=key)
-    for key in needed:
+    for key in required:
         need(key in data, SpecError, f"the key {key!r} is missing", field=key)
 
 

@@ -96,9 +96,9 @@ class PublicRecords:
         return {"features": self.records.features, "labels": self.records.labels}
 
 
-def added(one: Folded, other: Folded) -> Folded:
+def added(first: Folded, second: Folded) -> Folded:
     """The entrywise sum of two folds of equal length."""
-    return tuple(a + b for a, b in zip(one, other, strict=True))
+    return tuple(a + b for a, b in zip(first, second, strict=True))
 
 
 class Keeper(Protocol):

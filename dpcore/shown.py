@@ -41,15 +41,15 @@ def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
     return f"{float(text):.0f}" if 0 < exponent <= max(5, digits + 1) else text
 
 
-def digits_within(low: float, high: float, least: int = 4) -> int:
-    """How many significant digits tell apart what lies in an interval: `least`, or more.
+def digits_within(low: float, high: float, minimum: int = 4) -> int:
+    """How many significant digits tell apart what lies in an interval: `minimum`, or more.
 
     The last one is that of the half-width's first digit: 2015.48 where that is 0.04.
     """
     half, largest = (high - low) / 2, max(abs(low), abs(high))
     if not 0 < half < largest < math.inf:
-        return least
-    return max(least, min(15, 1 + math.floor(math.log10(largest)) - math.floor(math.log10(half))))
+        return minimum
+    return max(minimum, min(15, 1 + math.floor(math.log10(largest)) - math.floor(math.log10(half))))
 
 
 def interval_cells(value: float, low: float, high: float) -> tuple[str, str, str]:

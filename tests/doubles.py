@@ -20,7 +20,7 @@ from dpcore.functions import Expansion, FunctionLearner, FunctionQuery
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.sensitivity import WorstCase
 from dpcore.sources.opening import location, reading
-from dpcore.sources.read_all import whole
+from dpcore.sources.read_all import read_columns
 
 
 def domain(records=40, columns=2, **options):
@@ -206,7 +206,7 @@ def load_table(source, folder, layout, domain, *, refuse=False, total=False):
     """The declared columns of a source, in memory; arguments as `open_source` takes them."""
     declared = reading(domain, folder, layout, refuse=refuse, total=total)
     place = location(source)
-    table = whole(place.open(declared), declared, place.name)
+    table = read_columns(place.open(declared), declared, place.name)
     need(
         total or domain.exact is None or len(table[declared.names[-1]]),
         SourceError,

@@ -49,14 +49,14 @@ def fit_of_source(spec: Spec, rich_role: bool = False) -> Fit:
     return fit(spec.request.domain, _batches(spec, rich_role))
 
 
-def require_fit(spec: Spec, found: Fit) -> None:
+def require_fit(spec: Spec, fit: Fit) -> None:
     """Refuse what a run would refuse.
 
     Raises:
         SourceError: there are misfits, and a run projects none.
     """
     need(
-        not found.misfits or spec.request.on_invalid != "refuse",
+        not fit.misfits or spec.request.on_invalid != "refuse",
         SourceError,
         "a run refuses these records: mend them, declare a default for the column, or set "
         "on_invalid: project, which maps them into the domain",

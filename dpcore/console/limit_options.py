@@ -41,7 +41,7 @@ useless_option = click.option(
 _THREAD = 48_000_000  # bytes that a thread's stack and its buffer of BLAS reserve
 
 
-def in_bytes(given: str | None) -> int | None:
+def in_bytes(text: str | None) -> int | None:
     """A size such as 4GB in bytes; None, for the machine's own limit, where none is stated.
 
     Raises:
@@ -49,10 +49,10 @@ def in_bytes(given: str | None) -> int | None:
     """
     from dpcore.resources.cost_estimate import read_memory  # imported where it is asked for
 
-    return None if given is None else read_memory(given)
+    return None if text is None else read_memory(text)
 
 
-def in_number(given: str | None) -> int | None:
+def in_number(text: str | None) -> int | None:
     """A number of multiplications such as 1e14; None, for the default, where none is stated.
 
     Raises:
@@ -60,7 +60,7 @@ def in_number(given: str | None) -> int | None:
     """
     from dpcore.resources.cost_estimate import read_work
 
-    return None if given is None else read_work(given)
+    return None if text is None else read_work(text)
 
 
 def limited(

@@ -48,16 +48,16 @@ def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
         # What is no table is said first: its tables describe it.
         content = [*objects.get(name, ()), *_rows(group)]
         if name in objects:
-            learner = type(plan.schedule.named(name).learner).__name__
+            learner = type(plan.schedule.find_release(name).learner).__name__
             content[0] = f"Published {content[0]} ({brief(learner)})."
-        more = f" rows in {brief(name)}{'' if '' in group else '.*'}.csv"
+        noun = f" rows in {brief(name)}{'' if '' in group else '.*'}.csv"
     else:
         content = [
             f"{brief(name)}: {'; '.join(objects.get(name, ())) or _first_of(group, name)}"
             for name, group in groups.items()
         ]
-        more = " releases"
-    left = "" if recorded is None else f"Ledger {brief(recorded.ledger)} keeps {recorded.left}."
+        noun = " releases"
+    balance = "" if recorded is None else f"Ledger {brief(recorded.ledger)} keeps {recorded.left}."
     # A command of a plugin is advised only where it is installed.
     offer = offers().get("report")
     is_offered = offer is not None and offer.is_installed
@@ -65,8 +65,8 @@ def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
     return assemble(
         run.guarantee,
         content,
-        more,
-        [left] if left else [],
+        noun,
+        [balance] if balance else [],
         # A path is known by its ends: where it is too long its middle is left out.
         one_line(f"{'Rehearsed' if is_rehearsal else 'Published'} in {run.kept}", WIDTH),
         first_warning(facts),
@@ -95,7 +95,7 @@ def _describe_objects(
         scores.setdefault(name, []).append(f"for you alone, not covered: {', '.join(texts)}")
     descriptions = {}
     for name, model in run.models.items():
-        scheduled = plan.schedule.named(name)
+        scheduled = plan.schedule.find_release(name)
         parts = scores.get(name, [])
         kind = describe_kind(scheduled)
         if not isinstance(model, Statistics):
@@ -160,9 +160,9 @@ def _rows(group: Mapping[str, Figures]) -> list[str]:
 def _first_of(group: Mapping[str, Figures], name: str) -> str:
     """The first row of a release's tables and how many there are besides, beside its name."""
     rows = _rows(group)
-    more = f"; and {len(rows) - 1} more" if len(rows) > 1 else ""
-    room = WIDTH - cell_len(brief(name)) - len(more) - 2
-    return cut(rows[0], room) + more if rows else "an empty table"
+    note = f"; and {len(rows) - 1} more" if len(rows) > 1 else ""
+    room = WIDTH - cell_len(brief(name)) - len(note) - 2
+    return cut(rows[0], room) + note if rows else "an empty table"
 
 
 def show_noise(console: Page, models: Mapping[str, Published]) -> None:

@@ -109,8 +109,8 @@ def check_lines(
         f"{in_bytes(plan.resources.memory)} of memory{disk}."
     ]
     if budgets is not None:
-        left = budgets.after.brief()
-        costs.insert(0, f"Ledger {brief(budgets.name)} keeps {left} after it.")
+        balance = budgets.after.brief()
+        costs.insert(0, f"Ledger {brief(budgets.name)} keeps {balance} after it.")
     return assemble(
         plan.guarantee,
         _planned_lines(releases, plan.coins or PublicCoins(0)),
@@ -125,7 +125,7 @@ def check_lines(
 def assemble(
     guarantee: Guarantee,
     content: Sequence[str],
-    more: str,
+    note: str,
     costs: Sequence[str],
     place: str,
     warning: str,
@@ -140,7 +140,7 @@ def assemble(
     room = MOST_LINES - len(above) - len(costs) - len(below)
     surplus = len(content) - room
     if surplus > 0 and room > 1:
-        content = [*content[: room - 1], f"... and {surplus + 1} more{more}"]
+        content = [*content[: room - 1], f"... and {surplus + 1} more{note}"]
     elif surplus > 0:
         suffix = f"; and {surplus} more"
         content = [cut(content[0], WIDTH - len(suffix)) + suffix]
@@ -246,9 +246,9 @@ def worthless_noise(facts: PublicFacts) -> str:
     if not shares:
         return ""
     name = max(shares, key=lambda name: shares[name])
-    more = f" (and {len(shares) - 1} more)" if len(shares) > 1 else ""
+    note = f" (and {len(shares) - 1} more)" if len(shares) > 1 else ""
     return (
-        f"worthless: the noise of {name}{more} is {in_digits(shares[name], 2)} times too large to "
+        f"worthless: the noise of {name}{note} is {in_digits(shares[name], 2)} times too large to "
         f"tell anything"
     )
 

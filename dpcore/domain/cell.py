@@ -102,14 +102,14 @@ def key(cell: object) -> Hashable:
 
 
 def index(
-    values: Iterable[object], read: Callable[[object], Hashable] = key
+    values: Iterable[object], key_of: Callable[[object], Hashable] = key
 ) -> dict[Hashable, int]:
-    """Codes of a declared list by `read`; true is 1 and false is 0 where only one of them is
+    """Codes of a declared list by `key_of`; true is 1 and false is 0 where only one of them is
     listed.
 
     So a column of booleans has one reading, whether its container kept them or made them numbers.
     """
-    codes = {read(value): code for code, value in enumerate(values)}
+    codes = {key_of(value): code for code, value in enumerate(values)}
     for truth in (False, True):
         spelled, counted = ("truth", truth), float(truth)
         if spelled in codes:

@@ -248,10 +248,10 @@ class Dates(Range):
         )
 
 
-def summary(values: Sequence[Any], most: int = 8) -> str:
+def summary(values: Sequence[Any], limit: int = 8) -> str:
     """A list of values in words; of a long one the first and the last, and how many there are."""
-    if len(words := [str(value) for value in values]) > most:
-        words = [*words[: most - 2], "...", f"{words[-1]} ({len(words)} values)"]
+    if len(words := [str(value) for value in values]) > limit:
+        words = [*words[: limit - 2], "...", f"{words[-1]} ({len(words)} values)"]
     return ", ".join(words)
 
 

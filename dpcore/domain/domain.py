@@ -137,15 +137,16 @@ class Domain:
         require_conditions(self.only, self.rules)
         self.raw  # noqa: B018  # refuses inputs that are declared in two ways
         # Both counts are public facts: exact where the adjacency fixes it, else at most a limit.
-        whole = "a whole number of records, at least one record"
+        whole_number = "a whole number of records, at least one record"
         # A population is no smaller than its sample, so that its share lies in [0, 1].
-        least = self.exact if isinstance(self.exact, int) else 1
+        minimum = self.exact if isinstance(self.exact, int) else 1
         for condition, name, requirement in (
-            (self.exact is None or is_integer(self.exact), "exact", whole),
-            (self.limit is None or is_integer(self.limit), "limit", whole),
+            (self.exact is None or is_integer(self.exact), "exact", whole_number),
+            (self.limit is None or is_integer(self.limit), "limit", whole_number),
             (None in (self.exact, self.limit), "limit", "an exact count or a limit, not both"),
             (
-                self.sampled in (None, "independent", "census") or is_integer(self.sampled, least),
+                self.sampled in (None, "independent", "census")
+                or is_integer(self.sampled, minimum),
                 "sampled",
                 "independent, census, or the size of a population, no smaller than the records",
             ),
@@ -164,11 +165,11 @@ class Domain:
             need_field(condition, self, name, requirement, owner="domain")
 
     def __repr__(self) -> str:
-        shown = {"columns": self.columns, "target": self._target, "labels": self._labels}
-        shown |= {name: getattr(self, name) for name in ("exact", "limit", "norm")}
+        fields = {"columns": self.columns, "target": self._target, "labels": self._labels}
+        fields |= {name: getattr(self, name) for name in ("exact", "limit", "norm")}
         further = ("people", "groups", "sampled", "derived", "only")
-        shown |= {name: value for name in further if (value := getattr(self, name))}
-        return f"Domain({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+        fields |= {name: value for name in further if (value := getattr(self, name))}
+        return f"Domain({', '.join(f'{name}={value!r}' for name, value in fields.items())})"
 
     @property
     def labelled(self) -> bool:
@@ -231,17 +232,19 @@ class Domain:
         Raises:
             ParameterError: an input is derived itself, or is declared to hold something else.
         """
-        read = self.read
-        columns = {name: rule for name, rule in read.items() if name not in self.derived}
+        rules = self.read
+        columns = {name: rule for name, rule in rules.items() if name not in self.derived}
         inputs: dict[str, Column | Classes | People] = {}
         # Of a column that is not used, no input is needed.
-        used = {name: column for name, column in self.derived.items() if name in read}
-        for name, column in used.items():
+        derivations = {name: column for name, column in self.derived.items() if name in rules}
+        for name, column in derivations.items():
             for source in column.inputs:
-                rule: Any = column.operation.cells or read[name]
-                known = columns.get(source, inputs.get(source))
+                rule: Any = column.operation.cells or rules[name]
+                input_rule = columns.get(source, inputs.get(source))
                 is_any = isinstance(rule, Texts) and column.operation.cells is not None
-                fits = known is None or is_any or kind_of_cells(known) == kind_of_cells(rule)
+                fits = (
+                    input_rule is None or is_any or kind_of_cells(input_rule) == kind_of_cells(rule)
+                )
                 need(
                     source not in self.derived and fits,
                     "domain",
@@ -249,7 +252,7 @@ class Domain:
                     "derived",
                     source,
                 )
-                if known is None:
+                if input_rule is None:
                     inputs[source] = rule
         return {**inputs, **columns}
 

@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.encoding.cells import cells, named
+from dpcore.encoding.cells import cells, columns_by_name
 from dpcore.encoding.misfits import require_fit_of_batch
 from dpcore.encoding.pieces import Pieces
 from dpcore.encoding.tables import derive_columns, parse_table, project_table
@@ -49,7 +49,7 @@ def require_columns(domain: Domain, table: Columns) -> Table:
     Raises:
         SourceError: a declared column is missing.
     """
-    columns: Table = named(table)
+    columns: Table = columns_by_name(table)
     need(
         hasattr(columns, "__getitem__") and not isinstance(columns, str | bytes),
         SourceError,
@@ -110,7 +110,7 @@ class _BoundedPart(Part):
         """
         count = 0
         for batch in self.part.batches():
-            columns = named(batch)
+            columns = columns_by_name(batch)
             count += len(cells(columns[self.column])) if self.column in columns else 0
             # The declared limit is public and is in the message; by how much the source exceeds it
             # is not.
@@ -124,7 +124,7 @@ def _gather(parts: Sequence[Part]) -> Table:
     columns: dict[str, list[Any]] = {}
     for part in parts:
         for batch in part.batches():
-            for name, column in named(batch).items():
+            for name, column in columns_by_name(batch).items():
                 columns.setdefault(str(name), []).append(column)
     return {
         name: pieces[0] if len(pieces) == 1 else Pieces(tuple(pieces))

@@ -35,7 +35,7 @@ Number = TypeVar("Number", bound=np.generic)
 _PLAIN = b"0123456789+-.eE,"  # a column of such texts is read at once
 
 
-def named(table: Any) -> Any:
+def columns_by_name(table: Any) -> Any:
     """A table as columns by name: pyarrow's tables, streams and polars' lazy frames are mapped.
 
     Raises:
@@ -146,10 +146,10 @@ def coded(
     column: Any,
     code: Mapping[Hashable, int],
     unknown: int,
-    read: Callable[[object], Hashable] = key,
+    key_of: Callable[[object], Hashable] = key,
 ) -> NDArray[np.intp]:
-    """The code of each cell by `read`; `unknown` where it has none. Shape (n,)."""
-    return read_column(column, lambda cell: code.get(read(cell), unknown), np.intp)
+    """The code of each cell by `key_of`; `unknown` where it has none. Shape (n,)."""
+    return read_column(column, lambda cell: code.get(key_of(cell), unknown), np.intp)
 
 
 def empty(column: Any) -> NDArray[np.bool_]:
@@ -168,26 +168,26 @@ def persons(column: Any) -> list[str | None]:
 
 def read_column(
     column: Any,
-    read: Callable[[Any], Any],
+    convert: Callable[[Any], Any],
     kind: type[Number],
     of_numbers: Callable[[NDArray[Any]], NDArray[Number]] | None = None,
 ) -> NDArray[Number]:
-    """`read` of every cell, called once for each different text or number of a type. Shape (n,).
+    """`convert` of every cell, called once for each different text or number of a type. Shape (n,).
 
     Args:
         kind: Of what is read.
         of_numbers: The same of all numbers of a typed array at once.
     """
-    part = partial(read_column, read=read, kind=kind, of_numbers=of_numbers)
+    part = partial(read_column, convert=convert, kind=kind, of_numbers=of_numbers)
     if (joined := _read_parts(column, part, part, kind)) is not None:
         return joined
     if (array := cells(column)).dtype.kind in "fiub":
         if of_numbers is not None:
             return of_numbers(array)
         values, places = np.unique(array, return_inverse=True)
-        return np.array([*map(read, values)], dtype=kind)[places.reshape(-1)]
+        return np.array([*map(convert, values)], dtype=kind)[places.reshape(-1)]
     listed = list(array) if array.dtype.kind == "M" else array.tolist()
-    return np.array(read_cells(listed, read), dtype=kind)
+    return np.array(read_cells(listed, convert), dtype=kind)
 
 
 def _read_parts(

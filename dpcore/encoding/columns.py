@@ -36,10 +36,10 @@ _UNIT = 2.0**51  # an encoded text is whole multiples of its inverse
 
 def read_numbers(column: Range, values: Any) -> NDArray[np.float64]:
     """What entries count as, days of dates; NaN for what is no number or no date. Shape (n,)."""
-    read: Callable[[Any], NDArray[np.float64]] = numbers
+    convert: Callable[[Any], NDArray[np.float64]] = numbers
     if isinstance(column, Dates):
-        read = partial(days, zone=zone_named(column.zone), offsets=column.offsets)
-    return read_once(column, values, read)
+        convert = partial(days, zone=zone_named(column.zone), offsets=column.offsets)
+    return read_once(column, values, convert)
 
 
 def project_numbers(column: Range, values: Any) -> NDArray[np.float64]:
@@ -61,7 +61,7 @@ def read_codes(rule: Categories | Classes, values: Any) -> NDArray[np.intp]:
     targets = [*range(len(rule.values)), *(places[key(value)] for _, value in rule.spellings)]
     unknown = -1 if rule.default is None else places[key(rule.default)]
     code = {cell: targets[place] for cell, place in places.items()}
-    return read_once(rule, values, partial(coded, code=code, unknown=unknown, read=key))
+    return read_once(rule, values, partial(coded, code=code, unknown=unknown, key_of=key))
 
 
 def _bins(rule: Binned, values: Any) -> NDArray[np.intp]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpcore.domain.columns import Dates, Range
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.people import ID, People
-from dpcore.encoding.cells import empty, named, numbers
+from dpcore.encoding.cells import columns_by_name, empty, numbers
 from dpcore.encoding.columns import find_misfits, read_numbers
 from dpcore.encoding.tables import derive_columns, parse_table, rows_that_count
 from dpcore.errors import MisfitError, SourceError
@@ -66,7 +66,7 @@ def fit(domain: Domain, batches: Iterable[Table], parsed: Table | None = None) -
     records = 0
     # One pass holds counts and first places alone, however many records there are.
     for batch in batches:
-        table = named(batch)
+        table = columns_by_name(batch)
         # What was parsed was derived before.
         table = derive_columns(domain, table) if parsed is None else table
         numbers = parse_table(domain, table) if parsed is None else parsed

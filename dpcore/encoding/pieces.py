@@ -51,14 +51,14 @@ class KeptColumn(Pieces):
     readings: dict[int, tuple[object, NDArray[Any]]] = attrs.field(factory=dict, init=False)
 
 
-def read_once(rule: object, column: Any, read: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
-    """What `read` makes of a column's cells for the very object `rule`: of kept ones, once."""
+def read_once(rule: object, column: Any, convert: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
+    """What `convert` makes of a column's cells for the very object `rule`: of kept ones, once."""
     if not isinstance(column, KeptColumn):
-        return read(column)
+        return convert(column)
     # With the rule, so that no other object has its id. Read-only, as every question to come rests
     # on it.
     if id(rule) not in column.readings:
-        column.readings[id(rule)] = rule, unwritable(read(column.held[0]))
+        column.readings[id(rule)] = rule, unwritable(convert(column.held[0]))
     return column.readings[id(rule)][1]
 
 
@@ -147,8 +147,8 @@ def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
     kinds = arrow.types
     if kinds.is_decimal(column.type):
         # Of a null, NaN stands among them.
-        different, each = np.unique(cast(Any, numbers_of(column)), return_inverse=True)
-        return different.tolist(), each.reshape(-1)
+        different, codes = np.unique(cast(Any, numbers_of(column)), return_inverse=True)
+        return different.tolist(), codes.reshape(-1)
     if not kinds.is_dictionary(column.type):
         if not is_text(column.type):
             return None

@@ -22,7 +22,7 @@ from dpcore.domain.columns import Range, reading
 from dpcore.domain.conditions import Condition, range_of
 from dpcore.domain.derived import MONTHS, TRUTHS, WEEKDAYS, Derived
 from dpcore.domain.domain import Domain, Table
-from dpcore.encoding.cells import empty, named
+from dpcore.encoding.cells import columns_by_name, empty
 from dpcore.encoding.columns import (
     centre_labels,
     encode_column,
@@ -46,12 +46,17 @@ def derive_columns(domain: Domain, table: Table, names: Iterable[str] | None = N
     Raises:
         SourceError: a column that one is made of is missing.
     """
-    used = [n for n in (domain.derived if names is None else names) if n in domain.rules]
-    if not used:
+    derivations = [n for n in (domain.derived if names is None else names) if n in domain.rules]
+    if not derivations:
         return table
-    _require_columns(table, (source for name in used for source in domain.derived[name].inputs))
+    _require_columns(
+        table, (source for name in derivations for source in domain.derived[name].inputs)
+    )
     present = {name: table[name] for name in domain.read if name in table}
-    return {**present, **{n: derive_column(domain.derived[n], table, domain.rules) for n in used}}
+    return {
+        **present,
+        **{n: derive_column(domain.derived[n], table, domain.rules) for n in derivations},
+    }
 
 
 def _complete(domain: Domain, table: Table, names: Iterable[str]) -> Table:
@@ -60,7 +65,7 @@ def _complete(domain: Domain, table: Table, names: Iterable[str]) -> Table:
     Raises:
         SourceError: one of `names` is missing.
     """
-    table = named(table)
+    table = columns_by_name(table)
     table = derive_columns(domain, table, [name for name in domain.derived if name not in table])
     _require_columns(table, names)
     return table
@@ -145,8 +150,8 @@ def _encode_later(domain: Domain, table: Table) -> LaterFeatures:
 def rows_that_meet(condition: Condition, rule: Any, cells: Any) -> NDArray[np.bool_]:
     """PRIVATE: the rows whose cell in a column of this rule meets a condition. Shape (n,)."""
     if condition.values:
-        places, read = index(rule.values, reading(rule)), reading(rule)
-        listed = [places[read(value)] for value in condition.values]
+        places, key_of = index(rule.values, reading(rule)), reading(rule)
+        listed = [places[key_of(value)] for value in condition.values]
         return np.isin(read_codes(rule, cells), listed)
     if condition.low is None and condition.high is None:
         return ~empty(cells)

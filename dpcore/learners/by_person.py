@@ -52,7 +52,7 @@ def of_whole_persons(query: SumQuery, counts_for: float, domain: Domain) -> SumQ
 
 
 def total_of_persons(
-    own: RecordIntegers,
+    integers: RecordIntegers,
     query: SumQuery,
     records: Records,
     rows: int,
@@ -61,7 +61,7 @@ def total_of_persons(
     """PRIVATE: the exact sum over persons.
 
     Args:
-        own: What records add.
+        integers: What records add.
         rows: Most records of a block, unless one person has more.
         of_persons: What persons add, of several numbers; if left out what their records add.
 
@@ -76,7 +76,7 @@ def total_of_persons(
     total = Exact.zeros(query.shape, query.sum.unit)
     for block, first in _person_blocks(persons[order], min(rows, _NUMBERS // query.real_size + 1)):
         # At most 2^20 integers of at most 2^42 a person: the sums fit 64 bits.
-        sums = np.add.reduceat(own(records.take(order[block])), first, axis=0, dtype=np.int64)
+        sums = np.add.reduceat(integers(records.take(order[block])), first, axis=0, dtype=np.int64)
         clipped = clipped_sums(sums, query, of_persons)
         total += Exact.of(clipped.sum(axis=0).reshape(query.shape), query.sum.unit)
     return total
@@ -89,9 +89,9 @@ def clipped_sums(
     declaration = query.sum
     assert declaration.person is not None, "persons are clipped"
     # One number is cut off at P, several at E, rounded down to the unit: nobody adds more.
-    most = declaration.person if sums.shape[1] == 1 else declaration.each
-    if most is not None:
-        limit = math.floor(math.ldexp(most, -declaration.unit))
+    bound = declaration.person if sums.shape[1] == 1 else declaration.each
+    if bound is not None:
+        limit = math.floor(math.ldexp(bound, -declaration.unit))
         sums = np.clip(sums, -limit, limit)
     if sums.shape[1] == 1:
         return sums

@@ -47,18 +47,18 @@ class Statement:
                     defaults.setdefault(name, parameter.default)
         return defaults
 
-    def values(self, given: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    def values(self, parameters: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """Both by their labels, each as named numbers.
 
         Args:
-            given: Parameters by name or symbol: finite numbers >= 0, or whether.
+            parameters: Parameters by name or symbol: finite numbers >= 0, or whether.
 
         Raises:
             SpecError: one is unknown, missing or out of its range.
         """
         defaults = self.parameters()
         # A paper's symbol and the parameter's name mean the same.
-        arguments = {self.symbols.get(key, key): value for key, value in given.items()}
+        arguments = {self.symbols.get(key, key): value for key, value in parameters.items()}
         for key in arguments:
             if key not in defaults:
                 raise SpecError(f"no parameter is called {key!r}{nearest(key, self.options())}")

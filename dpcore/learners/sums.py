@@ -77,11 +77,11 @@ def sum_records(learner: SummingLearner, query: Query, records: Records, public:
     if query.sum.person is not None:
         from dpcore.learners.by_person import total_of_persons
 
-        own = partial(round_records, learner, query, public)
+        integers = partial(round_records, learner, query, public)
         of_persons = (
             partial(turn_persons, learner, query, public) if learner.turns_persons else None
         )
-        return total_of_persons(own, query, records, learner.block_rows(query), of_persons)
+        return total_of_persons(integers, query, records, learner.block_rows(query), of_persons)
     # Integers are added, so that no order of blocks changes a bit.
     zero = (Exact.zeros(query.shape, query.sum.unit),)
     part = SumPart(learner=learner, query=query, public=public)
@@ -99,9 +99,9 @@ def round_records(
     learner: SummingLearner, query: SumQuery, public: Public, block: Records
 ) -> Integers:
     """PRIVATE: return every record's integers, shape (rows, size); zeros of those that fail."""
-    whole = None if learner.isolate else _attempt(partial(_clip, learner, query, block, public))
-    if whole is not None:
-        return whole
+    sums = None if learner.isolate else _attempt(partial(_clip, learner, query, block, public))
+    if sums is not None:
+        return sums
     # A record that fails alone adds zeros, which depends on that record alone.
     integers: Integers = np.zeros((len(block), query.real_size), dtype=np.int64)
     for place, record in enumerate(block.alone()):

@@ -64,9 +64,9 @@ def spent_by(entries: Entries, analyst: str, slack: float = 0.0) -> Spent:
     return start.at(entries[analyst]["after"])
 
 
-def left_of(entries: Entries, analyst: str | None, left: RemainingBudget) -> RemainingBudget:
-    """What an analyst may still spend where `left` is left of the ledger: the lesser of both."""
-    return left if analyst is None else left.least(spent_by(entries, analyst).left())
+def left_of(entries: Entries, analyst: str | None, remainder: RemainingBudget) -> RemainingBudget:
+    """What an analyst may still spend where the ledger keeps `remainder`: the lesser of both."""
+    return remainder if analyst is None else remainder.minimum(spent_by(entries, analyst).left())
 
 
 def append_limit(

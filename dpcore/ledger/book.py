@@ -236,9 +236,9 @@ class Ledger(Drawn):
             with self._reading() as transaction:
                 self._require_frame(transaction, charge)
                 latest_row = transaction.last(*HOLDERS)
-                left = settled(self._sums_after(latest_row), charge)[0].left()
+                remainder = settled(self._sums_after(latest_row), charge)[0].left()
                 share = add_charge(limits_in(latest_row), self.analyst, charge, self.events)
-                return left_of(share.get("analysts", {}), self.analyst, left)
+                return left_of(share.get("analysts", {}), self.analyst, remainder)
         except (BudgetExceededError, AdjacencyError) as error:
             raise BudgetExceededError(f"the ledger {self.name!r} would refuse: {error}") from None
 

@@ -93,7 +93,7 @@ class ChargeShare:
     left: RemainingBudget
 
 
-def taken(total: Total, rows: Iterable[Row]) -> Iterator[ChargeShare]:
+def charge_shares(total: Total, rows: Iterable[Row]) -> Iterator[ChargeShare]:
     """Every charge, in order, as the sums of its row say.
 
     Raises:

@@ -288,8 +288,8 @@ def claimed(charge: Charge, spent: Spent) -> Charge:
         claim = _claim(unclaimed, *adjacencies, (epsilon_left, delta_left), (epsilon, delta))
     except NoClaimError:
         return charge
-    kept = tuple(pair for pair in charge.events if pair not in unclaimed)
-    return attrs.evolve(charge, events=(*kept, (claim, 1)))
+    events = tuple(pair for pair in charge.events if pair not in unclaimed)
+    return attrs.evolve(charge, events=(*events, (claim, 1)))
 
 
 @functools.lru_cache(maxsize=64)  # a pure function: a charge is priced before it is spent

@@ -69,7 +69,7 @@ Events = tuple[tuple[Event, int], ...]
 def smoothed_cost(
     events: Sequence[tuple[Event, int]],
     leak: float,
-    rest: float,
+    remainder: float,
     *,
     adjacency: Adjacency,
     tilted: TiltedLeak | None = None,
@@ -79,18 +79,18 @@ def smoothed_cost(
     Args:
         events: With counts, fixed before any of them happens.
         leak: lambda, in (0, 1/2).
-        rest: A part of what is left afterwards, in squares of mu, > 0.
+        remainder: A part of what is left afterwards, in squares of mu, > 0.
         adjacency: What it is about.
         tilted: One more leak, of this rest.
 
     Raises:
-        ParameterError: `leak` or `rest` is out of range.
+        ParameterError: `leak` or `remainder` is out of range.
         NoClaimError: losses are too large, or the cost is above 10,000 times the rest.
     """
     need(0 < leak < 0.5, "smoothed_cost", "a leak in (0, 1/2)", "leak", leak)
-    need_positive("smoothed_cost", rest=rest)
+    need_positive("smoothed_cost", remainder=remainder)
     # A tuple, since the costs of equal lists are remembered: releases are often alike.
-    return _cost(tuple(events), leak, rest, adjacency, tilted)
+    return _cost(tuple(events), leak, remainder, adjacency, tilted)
 
 
 @functools.lru_cache(maxsize=1024)  # a pure function: releases are often alike
@@ -108,7 +108,7 @@ def _cost(
             if best[side] < max(best.values()):
                 continue  # finer grids only lower it, and it is the lesser one already
             points = _points(events, leak, reserve, adjacency, side, fineness)
-            best[side] = min(best[side], _least(*points, leak, reserve, tilted))
+            best[side] = min(best[side], _least_cost(*points, leak, reserve, tilted))
         # Half the step gained less than 0.8 %: the next half is not worth its time.
         if max(best.values()) > before * (1 - _SETTLED):
             break
@@ -129,8 +129,8 @@ def _join_reserve(
     # The rest follows the list, so that choices of one kind are joined to it.
     for event, count in accountant.spent.items():
         if event not in (joint := together(event, count, mu)):
-            others = {one: n for one, n in accountant.spent.items() if one != event}
-            return attrs.evolve(accountant, spent=others | joint), symmetric
+            counts = {key: n for key, n in accountant.spent.items() if key != event}
+            return attrs.evolve(accountant, spent=counts | joint), symmetric
     return accountant.compose(GaussianEvent(mu=mu, adjacency=adjacency)), symmetric
 
 
@@ -147,10 +147,10 @@ def _points(
     accountant, _ = _join_reserve(events, reserve, adjacency)
     step = 2.0 ** (math.floor(math.log2(math.sqrt(reserve) / _FEWEST)) - fineness)
     deltas = np.geomspace(_HIGHEST, leak, _PIECES).tolist()
-    return _known(*accountant.curve_above(direction, deltas, step), leak)
+    return _informative_points(*accountant.curve_above(direction, deltas, step), leak)
 
 
-def _known(epsilons: Array, heights: Array, leak: float) -> tuple[Array, Array]:
+def _informative_points(epsilons: Array, heights: Array, leak: float) -> tuple[Array, Array]:
     """The points that tell of epsilon >= 0, as far as the leak alone does not cover the curve."""
     first = max(0, int(np.searchsorted(epsilons, 0.0, side="right")) - 1)
     last = int(np.searchsorted(-heights, -leak)) + 1  # the first that the leak covers, included
@@ -163,7 +163,7 @@ def _known(epsilons: Array, heights: Array, leak: float) -> tuple[Array, Array]:
     return epsilons[first:last], heights[first:last] * (1 + gamma(8))
 
 
-def _least(
+def _least_cost(
     epsilons: Array, heights: Array, leak: float, reserve: float, tilted: TiltedLeak | None = None
 ) -> float:
     """The least cost at which the Gaussian and leaks lie above the points and their chords."""

@@ -52,7 +52,7 @@ class RemainingBudget:
         """The key of a spec that asks for about as much as is left, as a clause."""
         return f"`epsilon: {shown_down(self.largest)}` is about what is left"
 
-    def least(self, other: "RemainingBudget") -> "RemainingBudget":
+    def minimum(self, other: "RemainingBudget") -> "RemainingBudget":
         """The smaller of both figures, each at this delta."""
         names = ("epsilon", "mu", "failures", "takes_claims")
         smaller = {name: min(getattr(self, name), getattr(other, name)) for name in names}

@@ -53,17 +53,21 @@ class Tilt:
     @classmethod
     def of(cls, slope: int, epsilon: float, delta: float) -> "Tilt":
         """The tilt of the ledger that promises (epsilon, delta) by a Gaussian budget."""
-        most, slack = gaussian_mu(epsilon, delta) ** 2, 1e-9
+        largest, slack = gaussian_mu(epsilon, delta) ** 2, 1e-9
         # Raised until even the lower end of its epsilon exceeds E: no ledger within E spends it.
-        while gaussian_epsilon(delta, math.sqrt(most * (1 + slack)), lower=True) <= epsilon:
+        while gaussian_epsilon(delta, math.sqrt(largest * (1 + slack)), lower=True) <= epsilon:
             slack *= 2
-        return cls(slope=slope, epsilon=epsilon, most=most * (1 + slack))
+        return cls(slope=slope, epsilon=epsilon, most=largest * (1 + slack))
 
-    def leak(self, size: float, rest: float) -> "TiltedLeak":
-        """The curve of a leak where `rest` squares stay after it, but for what it costs itself."""
+    def leak(self, size: float, remainder: float) -> "TiltedLeak":
+        """The curve of a leak with `remainder` squares after it, but for what it costs itself."""
         theta = float(self.slope)
-        # h = log r + theta E - theta (theta + 1)/2 s, s the squares spent where `rest` stays.
-        terms = math.log(size), theta * self.epsilon, theta * (theta + 1) / 2 * (self.most - rest)
+        # h = log r + theta E - theta (theta + 1)/2 s, s the squares spent where `remainder` stays.
+        terms = (
+            math.log(size),
+            theta * self.epsilon,
+            theta * (theta + 1) / 2 * (self.most - remainder),
+        )
         height = terms[0] + terms[1] - terms[2]
         return TiltedLeak(slope=self.slope, height=height - gamma(16) * sum(map(abs, terms)))
 

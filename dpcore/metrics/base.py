@@ -135,9 +135,9 @@ class Metric(ABC):
         """Whether it is about such a target."""
 
     @abstractmethod
-    def measured(self, held: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: Held) -> Mapping[str, float]:
         """PRIVATE: what is told, by what it is about: `WHOLE`, or a group. At least one record."""
 
-    def curve(self, held: Held) -> Curve | None:
+    def curve(self, hold_out: Held) -> Curve | None:
         """PRIVATE: a picture of what is told; None where there is none."""
         return None

@@ -32,9 +32,9 @@ class MeanMetric(PricedMetric):
         """One clause: the statistic is a mean of terms in a public range."""
         return f"mean of {name} terms over the hold-out, each in a public range"
 
-    def statistic(self, held: Held) -> float:
+    def statistic(self, hold_out: Held) -> float:
         """PRIVATE: the mean of the terms."""
-        return self.mean(held.predicted, held.truth)
+        return self.mean(hold_out.predicted, hold_out.truth)
 
     def mean(self, predicted: NDArray[Any], truth: NDArray[Any]) -> float:
         """Mean of the terms, from a correctly rounded sum."""
@@ -45,11 +45,11 @@ class MeanMetric(PricedMetric):
         # A replaced record changes one term of the mean; there is ample room for its rounding.
         return up(float(self.reach(target) or 0.0) / records, roundings=5000)
 
-    def measured(self, held: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: Held) -> Mapping[str, float]:
         """PRIVATE: of all records, and of each group."""
         return {
-            name: self.stated(self.mean(held.predicted[rows], held.truth[rows]))
-            for name, rows in held.parts()
+            name: self.stated(self.mean(hold_out.predicted[rows], hold_out.truth[rows]))
+            for name, rows in hold_out.parts()
         }
 
 

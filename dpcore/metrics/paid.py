@@ -105,9 +105,9 @@ class PrivateLook:
         """Whether some metric needs stated probabilities."""
         return any(metric.needs_probabilities for metric in self.metrics.values())
 
-    def statistic(self, query: str, held: Held) -> NDArray[np.float64]:
+    def statistic(self, query: str, hold_out: Held) -> NDArray[np.float64]:
         """PRIVATE: the statistic over the hold-out that one query releases; shape (1,)."""
-        return np.array([self._metric(query).statistic(held)])
+        return np.array([self._metric(query).statistic(hold_out)])
 
     def stated(self, statistics: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, float]]:
         """{release: {metric: value}} from released statistics, by query name."""

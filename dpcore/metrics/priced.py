@@ -29,7 +29,7 @@ class PricedMetric(Metric):
         """How far the statistic over `records` moves when one is replaced, rounded up."""
 
     @abstractmethod
-    def statistic(self, held: Held) -> float:
+    def statistic(self, hold_out: Held) -> float:
         """PRIVATE: of at least one record, within 8 roundings of `reach`."""
 
     def source(self, name: str) -> str:

@@ -123,7 +123,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             low, high = list(_ENDS)[2:]
             entries |= {low: population.low, high: population.high}
         further = {DISPLAY: self.display, UNBIASED: self.unbiased}
-        return entries | {name: more for name, more in further.items() if more is not None}
+        return entries | {name: item for name, item in further.items() if item is not None}
 
     @property
     def columns(self) -> dict[str, tuple[Any, ...]]:
@@ -350,14 +350,16 @@ class Statistics(Shown):
             tables={name: figures.of_population() for name, figures in self.tables.items()}
         )
 
-    def covering(self, more: str) -> Statistics:
+    def covering(self, clause: str) -> Statistics:
         """The same, with one more clause about what every interval covers."""
         tables = {
             name: attrs.evolve(
                 figures,
-                covers=f"{figures.covers}; {more}",
+                covers=f"{figures.covers}; {clause}",
                 population=figures.population
-                and attrs.evolve(figures.population, covers=f"{figures.population.covers}; {more}"),
+                and attrs.evolve(
+                    figures.population, covers=f"{figures.population.covers}; {clause}"
+                ),
             )
             for name, figures in self.tables.items()
         }

@@ -19,18 +19,18 @@ _ENTRIES = 1 << 22  # of a feature matrix that are held at a time
 
 
 def in_blocks(
-    said: Callable[[NDArray[Any]], NDArray[Any]], encoded: NDArray[Any], width: int
+    function: Callable[[NDArray[Any]], NDArray[Any]], encoded: NDArray[Any], width: int
 ) -> NDArray[Any]:
     """What a model says of rows, some at a time, so that its features of all are never held.
 
     Args:
-        said: Of rows of shape (n, p), numbers whose first axis is n long.
+        function: Of rows of shape (n, p), numbers whose first axis is n long.
         width: How many features a row has.
     """
     step = max(1, _ENTRIES // max(1, width))
     # No rows are one empty block, so that the result has its type and shape.
     starts = range(0, max(1, encoded.shape[0]), step)
-    return np.concatenate([said(encoded[start : start + step]) for start in starts])
+    return np.concatenate([function(encoded[start : start + step]) for start in starts])
 
 
 @attrs.frozen(kw_only=True, eq=False)

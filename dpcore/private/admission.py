@@ -56,9 +56,9 @@ def require_apart(domain: Domain, private: Any, public: Mapping[str, Any]) -> No
     """
     file = _file_of(domain, private)
     for name, item in public.items():
-        other = _file_of(domain, item)
+        record_file = _file_of(domain, item)
         need(
-            file is None or other is None or not _is_one(file, other),
+            file is None or record_file is None or not _is_one(file, record_file),
             SpecError,
             "the private records themselves: declare as public what is about nobody in them",
             ("data", "public", name),
@@ -71,13 +71,13 @@ def _file_of(domain: Domain, records: Any) -> Path | None:
     return getattr(source, "path", None) if isinstance(source, Source) else None
 
 
-def _is_one(file: Path, other: Path) -> bool:
+def _is_one(first: Path, second: Path) -> bool:
     # A file that is not there is refused by whoever reads it.
     with contextlib.suppress(OSError):
         # A folder holds what is in it.
         return (
-            other.resolve().is_relative_to(file.resolve())
-            or file.resolve().is_relative_to(other.resolve())
-            or file.samefile(other)
+            second.resolve().is_relative_to(first.resolve())
+            or first.resolve().is_relative_to(second.resolve())
+            or first.samefile(second)
         )
     return False

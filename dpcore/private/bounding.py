@@ -24,9 +24,9 @@ NOBODY = -1
 
 
 def smallest(
-    codes: NDArray[np.int32], tags: NDArray[np.uint64], places: NDArray[np.int64], most: int
+    codes: NDArray[np.int32], tags: NDArray[np.uint64], places: NDArray[np.int64], limit: int
 ) -> NDArray[np.intp]:
-    """The rows of each person's `most` smallest tags, in ascending order; ties by place.
+    """The rows of each person's `limit` smallest tags, in ascending order; ties by place.
 
     Args:
         codes: Whose each record is, shape (n,); `NOBODY`'s are left out.
@@ -40,7 +40,7 @@ def smallest(
     first[1:] = sorted_codes[1:] != sorted_codes[:-1]
     # A record's rank among its person's: its position less that of the person's first.
     rank = numbers - np.maximum.accumulate(np.where(first, numbers, 0))
-    rows: NDArray[np.intp] = np.sort(order[(rank < most) & (sorted_codes != NOBODY)])
+    rows: NDArray[np.intp] = np.sort(order[(rank < limit) & (sorted_codes != NOBODY)])
     return rows
 
 
@@ -84,8 +84,8 @@ class Bounding:
         tags: Secret words by place, for nothing else.
     """
 
-    def __init__(self, most: int, tags: Words) -> None:
-        self._limit, self._tags = most, tags
+    def __init__(self, limit: int, tags: Words) -> None:
+        self._limit, self._tags = limit, tags
         self._numbers: dict[str, int] = {}
         self._candidates: list[tuple[NDArray[Any], ...]] = []
         self._places = self._merged_count = self._candidate_count = 0
@@ -125,7 +125,7 @@ class Bounding:
         """How many records were read so far."""
         return self._places
 
-    def used(self, places: int) -> PersonCodes:
+    def person_codes(self, places: int) -> PersonCodes:
         """Which records the run uses, and whose they are, once all `places` were added.
 
         Raises:
@@ -148,8 +148,8 @@ class Bounding:
         raise SourceError("an engine with other processes cannot tell persons apart: use local")
 
 
-def bounded(column: Any, most: int, tags: Words) -> PersonCodes:
+def bounded(column: Any, limit: int, tags: Words) -> PersonCodes:
     """PRIVATE: the choice of a whole table."""
-    bounding = Bounding(most, tags)
+    bounding = Bounding(limit, tags)
     bounding.add(column)
-    return bounding.used(bounding.places)
+    return bounding.person_codes(bounding.places)

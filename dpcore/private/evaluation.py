@@ -159,10 +159,11 @@ def evaluation(
             CONSTANT: baseline,
             WITHOUT_NOISE: attrs.evolve(baseline, **measures[1]),
         }
-        told = {who: _measure(metrics, entry) for who, entry in predictors.items()}
+        measurements = {who: _measure(metrics, entry) for who, entry in predictors.items()}
         # A metric may have a group for one predictor and not for another: that figure is no number.
         figures[scheduled.name] = {
-            name: {who: told[who].get(name, float("nan")) for who in told} for name in told[PRIVATE]
+            name: {who: measurements[who].get(name, float("nan")) for who in measurements}
+            for name in measurements[PRIVATE]
         }
         curves[scheduled.name] = {
             name: curve

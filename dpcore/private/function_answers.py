@@ -87,7 +87,10 @@ def fit_function(release: IsolatedRelease, conversation: Conversation) -> Expans
     query = cast(FunctionQuery, scheduled.ask.query)
     try:
         # One fit may serve several releases; each of them adds noise of its own in its oracle.
-        coins, (private, public) = conversation.own(query, 1), conversation.private(release)
+        coins, (private, public) = (
+            conversation.learner_coins(query, 1),
+            conversation.private(release),
+        )
         fit = partial(private, frozen(query), conversation.records, public, coins)
         function: Expansion = conversation.reuse.once(scheduled.learner, query, public, coins, fit)
         cause = "a wrong shape, kernel or no number" if query.unfit(function) else ""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.encoding.cells import cells, named
+from dpcore.encoding.cells import cells, columns_by_name
 from dpcore.encoding.columns import centre_labels
 from dpcore.private.engines.spool import Spool
 from dpcore.source import Columns, Part
@@ -126,7 +126,7 @@ class KeptPart(Part):
         # The first pass copies the declared columns while the caller reads. A pass that breaks off
         # never counts as complete, so nobody reads half a part.
         for batch in self._part.batches():
-            table = named(batch)
+            table = columns_by_name(batch)
             columns = {name: cells(table[name]) for name in self._names if name in table}
             self._places.append(_put(self._spool, columns))
             yield batch

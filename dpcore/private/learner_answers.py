@@ -65,7 +65,10 @@ def collect_answers(
         # public part goes on with.
         query = frozen(question)
         ask, number = asks.next(query)
-        coins, records = conversation.own(query, number), conversation.seen(query, number)
+        coins, records = (
+            conversation.learner_coins(query, number),
+            conversation.select_records(query, number),
+        )
         # Equal releases on the same records share one computation, never the noise: the
         # mechanism below draws from the stream of this release and this ask.
         compute = partial(_compute_statistic, private, frozen(query), records, facts, coins)

@@ -18,7 +18,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.claims.plan.parts import held_out
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.blocks import Encoding, bound_parts, counting_column, require_columns
-from dpcore.encoding.cells import cells, named
+from dpcore.encoding.cells import cells, columns_by_name
 from dpcore.encoding.misfits import require_fit
 from dpcore.encoding.tables import derive_columns, parse_table, project_table, rows_that_count
 from dpcore.errors import SourceError
@@ -81,13 +81,13 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
     # Projection maps each record into the domain by itself; every later bound relies on that.
     records = project_table(domain, parsed, request.cut_columns)
     # Where no person is the unit, every row is one of its own.
-    used = PersonCodes(codes=np.arange(len(records), dtype=np.int32), persons=len(records))
+    person_codes = PersonCodes(codes=np.arange(len(records), dtype=np.int32), persons=len(records))
     if domain.people is not None:
-        used = bounded(table[domain.people.column], domain.people.records, _tags(secret))
-    _require_count(domain, used.rows.size)
+        person_codes = bounded(table[domain.people.column], domain.people.records, _tags(secret))
+    _require_count(domain, person_codes.rows.size)
     # Which of a person's records are used was decided among all of them.
-    used = used.only(rows_that_count(domain.only, domain.rules, table))
-    rows, owners = used.rows, used.codes[used.rows]
+    person_codes = person_codes.only(rows_that_count(domain.only, domain.rules, table))
+    rows, owners = person_codes.rows, person_codes.codes[person_codes.rows]
     if domain.people is not None or domain.only:
         persons = None if domain.people is None else owners
         records = attrs.evolve(records.take(rows), persons=persons)
@@ -102,7 +102,7 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         # The number of records is private, so each record, or each person, gets one coin: a
         # neighbour changes one side of the split alone. A cut at a share of the count would move
         # other records when one is added.
-        is_out = secret.runtime("split").uniform(used.persons) < request.holdout
+        is_out = secret.runtime("split").uniform(person_codes.persons) < request.holdout
         is_out = is_out[owners][order]
         holdout, train = order[is_out], order[~is_out]
     # The hold-out keeps cells as they are in the file: a model encodes them itself, as it would for
@@ -166,27 +166,29 @@ def _open_watched(
     # Bounding needs all identifiers, so it is decided after the load; records that are over a
     # person's bound, and rows that are left out, stay in the engine but take part in nothing.
     places = sum(counts)
-    used = (
+    person_codes = (
         PersonCodes(codes=np.arange(places, dtype=np.int32), persons=places)
         if bounding is None
-        else bounding.used(places)
+        else bounding.person_codes(places)
     )
-    _require_count(domain, used.rows.size)
-    used = used.only(np.concatenate(masks) if masks else None)
+    _require_count(domain, person_codes.rows.size)
+    person_codes = person_codes.only(np.concatenate(masks) if masks else None)
     # One coin per person, in the order in which persons first appear: persons are held out whole.
     # Where a row is the unit, each has a coin of its own.
-    is_out = np.zeros(used.persons, dtype=np.bool_)
+    is_out = np.zeros(person_codes.persons, dtype=np.bool_)
     hold_out: HoldOut = _NONE
     if request.holdout:
         words = secret.runtime("split").by_place
-        is_out = Coins.chance(words, request.holdout).kept(0, used.persons)
-        hold_out = _read_holdout(domain, parts, counts, OfPersons(used, is_out), engine.spool)
+        is_out = Coins.chance(words, request.holdout).contains(0, person_codes.persons)
+        hold_out = _read_holdout(
+            domain, parts, counts, OfPersons(person_codes, is_out), engine.spool
+        )
     train = EngineRecords(
         engine=engine,
         places=sum(counts),
-        count=used.rows.size - len(hold_out),
-        split=OfPersons(used, ~is_out),
-        used=None if people is None else used,
+        count=person_codes.rows.size - len(hold_out),
+        split=OfPersons(person_codes, ~is_out),
+        used=None if people is None else person_codes,
     )
     return Opened(train=train, hold_out=hold_out)
 
@@ -272,7 +274,7 @@ def _read_holdout(
     holdout = SpooledHoldOut(domain, folder)
     for first, batch, rows in _locate_batches(parts, counts, counting_column(domain)):
         # Only held-out rows reach the spool, and only the declared columns of them.
-        indices = np.flatnonzero(selection.kept(first, rows))
+        indices = np.flatnonzero(selection.contains(first, rows))
         table = derive_columns(domain, batch)
         holdout.add({name: cells(table[name])[indices] for name in domain.rules}, indices.size)
     return holdout
@@ -286,7 +288,7 @@ def _locate_batches(
     for part, count in zip(parts, counts, strict=True):
         first = offset
         for batch in part.batches():
-            table = named(batch)
+            table = columns_by_name(batch)
             rows = len(cells(table[column]))
             yield first, table, rows
             first += rows

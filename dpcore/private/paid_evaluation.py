@@ -67,7 +67,8 @@ def _view_holdout(
     if not with_probabilities:
         return view
     pieces = [
-        _stated(model, table, truth.size, domain) for table, truth in opened.hold_out.batches()
+        _probabilities(model, table, truth.size, domain)
+        for table, truth in opened.hold_out.batches()
     ]
     return attrs.evolve(view, probabilities=np.concatenate(pieces))
 
@@ -113,7 +114,7 @@ def by_rows(
     return values
 
 
-def _stated(model: Model, table: Table, count: int, domain: Domain) -> NDArray[np.float64]:
+def _probabilities(model: Model, table: Table, count: int, domain: Domain) -> NDArray[np.float64]:
     """PRIVATE: probabilities of classes, shape (count, classes), one row at a time.
 
     What a model does not state, or not as shares of one whole, counts as equal shares.

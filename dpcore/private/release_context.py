@@ -118,7 +118,7 @@ class Conversation:
         public = Public(domain=part, coins=self.hidden, mu=release.scheduled.mu)
         return self.stand_in or learner.statistic, public
 
-    def own(self, query: Query, number: int) -> LearnerCoins:
+    def learner_coins(self, query: Query, number: int) -> LearnerCoins:
         """The coins that the private function may use in one ask, by query and its number."""
         return self.secret.learner(self.number, query.name, number)
 
@@ -126,7 +126,7 @@ class Conversation:
         """The stream from which the mechanism draws the noise of one ask; nobody else reads it."""
         return self.secret.noise(self.number, query.name, number)
 
-    def seen(self, query: Query, number: int) -> Records:
+    def select_records(self, query: Query, number: int) -> Records:
         """What one ask sees of the records.
 
         Of a table the places are those after the secret shuffle, behind an engine those in the

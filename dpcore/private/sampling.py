@@ -106,7 +106,7 @@ def _(sampling: Cyclic, records: Records, stream: Stream) -> Records:
 
 @draw.register
 def _(sampling: Turn, records: Records, stream: Stream) -> Records:
-    return _take(records, lambda units: sampling.taking(stream.by_place).kept(0, units))
+    return _take(records, lambda units: sampling.taking(stream.by_place).contains(0, units))
 
 
 @draw.register
@@ -154,7 +154,7 @@ def _(
     return Smallest.of(words, sampling.size, places, among)
 
 
-def select_persons(sampling: Sampling | Turn, words: Words, used: PersonCodes) -> Selection:
+def select_persons(sampling: Sampling | Turn, words: Words, person_codes: PersonCodes) -> Selection:
     """PRIVATE: draw persons by the same law: person i has word i, wherever their records stand.
 
     Raises:
@@ -162,8 +162,8 @@ def select_persons(sampling: Sampling | Turn, words: Words, used: PersonCodes) -
     """
     if isinstance(sampling, Sampling) and not sampling.by_person:
         raise ContractError(f"{type(sampling).__name__} draws no persons")
-    persons = select(sampling, words, used.persons, used.persons, EVERYTHING)
-    return OfPersons(used, persons.kept(0, used.persons))
+    persons = select(sampling, words, person_codes.persons, person_codes.persons, EVERYTHING)
+    return OfPersons(person_codes, persons.contains(0, person_codes.persons))
 
 
 @singledispatch

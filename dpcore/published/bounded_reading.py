@@ -39,11 +39,11 @@ def folder_inside(folder: Path, name: str) -> Path:
     return path
 
 
-def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
+def read_bytes(path: Path, limit: int = LARGEST_TEXT) -> bytes:
     """A regular file's content: no link, pipe or device is opened, followed or waited for.
 
     Raises:
-        ReplayError: it is something else, or longer than `most`.
+        ReplayError: it is something else, or longer than `limit`.
         OSError: it cannot be read.
     """
     mode = path.lstat().st_mode
@@ -53,11 +53,11 @@ def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
     with open_regular(path, getattr(os, "O_NOFOLLOW", 0)) as file:
         status = os.fstat(file.fileno())
         # One byte more is asked for, so that a file that grows meanwhile is noticed.
-        content = b"" if status.st_size > most else file.read(most + 1)
+        content = b"" if status.st_size > limit else file.read(limit + 1)
         need(
-            status.st_size <= most and len(content) <= most,
+            status.st_size <= limit and len(content) <= limit,
             ReplayError,
-            f"{path.name}: longer than the {most} bytes that it may have",
+            f"{path.name}: longer than the {limit} bytes that it may have",
         )
     return content
 

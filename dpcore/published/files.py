@@ -110,8 +110,8 @@ def _remove_dead(parent: Path, stem: str) -> None:
                 if all(_UNPUBLISHED.fullmatch(entry.name) for entry in folder.iterdir()):
                     shutil.rmtree(folder)
                 # What was published stays; what its run was killed over goes.
-                for rest in (*folder.glob(".*.partial"), *folder.glob("operator/.*.partial*")):
-                    shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+                for path in (*folder.glob(".*.partial"), *folder.glob("operator/.*.partial*")):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
             finally:
                 os.close(handle)
 

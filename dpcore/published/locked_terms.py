@@ -132,8 +132,8 @@ def _sensitivity(entry: Mapping[str, Any]) -> AnySensitivity:
         )
         return SensitivityLaw(law=law, **common)
     if bound["class"] == StepSensitivity.__name__:
-        moved, contraction = map(tuple, (bound["moved"], bound["contraction"]))
-        return StepSensitivity(moved=moved, contraction=contraction, **common)
+        movements, contraction = map(tuple, (bound["moved"], bound["contraction"]))
+        return StepSensitivity(moved=movements, contraction=contraction, **common)
     need(
         bound["class"] == Sensitivity.__name__,
         ValueError,

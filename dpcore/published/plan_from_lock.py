@@ -20,8 +20,8 @@ from dpcore.claims.plan.planned_query import Ask, failure_over_coins
 from dpcore.claims.plan.request import Release, Request
 from dpcore.claims.plan.schedule import Schedule, Scheduled, with_inputs
 from dpcore.claims.pricing.bounds_in_force import Bounds
-from dpcore.claims.pricing.release_domains import plan_look, seen
-from dpcore.claims.pricing.statement import publication, stated
+from dpcore.claims.pricing.release_domains import domain_and_adjacency, plan_look
+from dpcore.claims.pricing.statement import publication, state_guarantee
 from dpcore.errors import ReplayError, map_below, need
 from dpcore.learner import AnyLearner, Public
 from dpcore.mechanism import AnyMechanism, free_field, is_calibrated
@@ -129,7 +129,7 @@ def plan_from_terms(request: Request, terms: Terms, coins: PublicCoins, registry
     _require_budget(request, terms, gamma)
     return Plan(
         schedule=schedule,
-        guarantee=stated(
+        guarantee=state_guarantee(
             schedule,
             publication(releases, request.look),
             gamma,
@@ -151,7 +151,7 @@ def _schedule_release(
 ) -> Scheduled:
     """One release under the lock's sensitivities and noise."""
     release, locked = pair
-    part, adjacency = seen(request, release)
+    part, adjacency = domain_and_adjacency(request, release)
     if locked.withholds_count:
         part = attrs.evolve(part, exact=None, limit=part.at_most)
     # With `locked` a bound speaks of persons already, and is not asked about one record again.

@@ -149,9 +149,9 @@ def _described(
     rebuilt = np.array(cells)
     try:
         text = msgspec.json.decode(read_json(run.kept / f"{release}.table.json"))
-        stated = text[key or release]["columns"][name]
+        texts = text[key or release]["columns"][name]
         # An end without a number is null there. Whatever else is no float is not rounding.
-        pairs = zip(stated, cells, strict=True)
+        pairs = zip(texts, cells, strict=True)
         column = np.array([cell if value is None else value for value, cell in pairs])
     except (
         OSError,

@@ -52,11 +52,11 @@ def stacked(answers: Mapping[str, Transcript]) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def unstacked(arrays: Mapping[str, NDArray[Any]], most: int) -> dict[str, Transcript]:
+def unstacked(arrays: Mapping[str, NDArray[Any]], limit: int) -> dict[str, Transcript]:
     """One release's answers each, from the arrays that `stacked` made of them.
 
     Args:
-        most: How many answers there may be in all; empty arrays of any number take no room.
+        limit: How many answers there may be in all; empty arrays of any number take no room.
 
     Raises:
         ReplayError: they are more, or a name or an order is none of `stacked`'s.
@@ -68,8 +68,8 @@ def unstacked(arrays: Mapping[str, NDArray[Any]], most: int) -> dict[str, Transc
             orders[order[1]] = array
         elif (fields := _NAME.match(name)) and _fits(fields[3], array):
             # Counted before it is unpacked: an empty array could stand for any number of answers.
-            most -= int(fields[3] or 1)
-            need(most >= 0, ReplayError, "answers.npz: more answers than the plan may publish")
+            limit -= int(fields[3] or 1)
+            need(limit >= 0, ReplayError, "answers.npz: more answers than the plan may publish")
             parts: Sequence[NDArray[Any]] = [array] if fields[3] is None else list(array)
             groups.setdefault(fields[1], []).append((fields[4], parts))
         else:

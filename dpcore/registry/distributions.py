@@ -46,8 +46,8 @@ def earlier_fields(component: type[Any], registry: Registry) -> dict[str, Any]:
         version = registry.locked.get(_distribution_of(package, registry), UNKNOWN)
         changes = sorted(vars(base).get("earlier", {}).items(), key=lambda item: Version(item[0]))
         # The last change first: of one field, the first change after the lock's version decides.
-        for change, meant in reversed(changes):
-            fields |= meant if _is_before(version, change) else {}
+        for change, values in reversed(changes):
+            fields |= values if _is_before(version, change) else {}
     return fields
 
 

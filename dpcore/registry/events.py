@@ -67,9 +67,9 @@ class PluginEvents:
         """
         return cast(type[Event], self._registry_apart.component(EVENT, name))
 
-    def name_of(self, made: type[Event]) -> str | None:
+    def name_of(self, event_class: type[Event]) -> str | None:
         """The name that a class goes by, or None."""
-        return self._registry_apart.name_of(EVENT, made)
+        return self._registry_apart.name_of(EVENT, event_class)
 
     @cached_property
     def _registry_apart(self) -> Registry:
@@ -102,22 +102,23 @@ class Catalogue:
             )
         return self.others.named(name)
 
-    def name_of(self, made: type[Event]) -> str:
+    def name_of(self, event_class: type[Event]) -> str:
         """The name that a class goes by; a subclass has none of its parent's.
 
         Raises:
             ContractError: nobody who is admitted provides it.
         """
-        name = _NAMES.get(f"{made.__module__}:{made.__qualname__}")
+        name = _NAMES.get(f"{event_class.__module__}:{event_class.__qualname__}")
         if name is None and self.others is not None:
-            name = self.others.name_of(made)
+            name = self.others.name_of(event_class)
         # a name that leads to another class would rebuild another event from a ledger
-        if name is None or self.named(name) is not made:
+        if name is None or self.named(name) is not event_class:
             raise ContractError(
-                f"a ledger cannot store an event of class {made.__module__}.{made.__qualname__}: "
-                f"no admitted plugin provides it. A plugin offers its events through the hook "
-                f"dpcore_events and is admitted by `dpcore plugins enable`; a program opens the "
-                f"ledger with registry=Registry.of(module)"
+                f"a ledger cannot store an event of class "
+                f"{event_class.__module__}.{event_class.__qualname__}: no admitted plugin "
+                f"provides it. A plugin offers its events through the hook dpcore_events "
+                f"and is admitted by `dpcore plugins enable`; a program opens the ledger with "
+                f"registry=Registry.of(module)"
             )
         return name
 
@@ -152,7 +153,7 @@ class Catalogue:
                     event, times = self._form(entry, adjacency)
                     events.append((event, times * count))
                 else:
-                    events.append((self.event(entry, adjacency, more=("count",)), count))
+                    events.append((self.event(entry, adjacency, optional=("count",)), count))
         return events
 
     def _form(
@@ -175,11 +176,11 @@ class Catalogue:
         except ParameterError as error:
             raise _as_spec_error(name, error) from error
 
-    def event(self, data: object, adjacency: Adjacency, more: tuple[str, ...] = ()) -> Event:
+    def event(self, data: object, adjacency: Adjacency, optional: tuple[str, ...] = ()) -> Event:
         """One event, from a mapping in a file.
 
         Args:
-            more: Keys that the mapping may hold beside the event's own.
+            optional: Keys that the mapping may hold beside the event's own.
 
         Raises:
             SpecError: as for `counted`.
@@ -199,7 +200,7 @@ class Catalogue:
                 [] if similar_keys else map(str, data),
             )
         if data["event"] in FORMS:
-            event, count = self._form(data, adjacency, more)
+            event, count = self._form(data, adjacency, optional)
             return event if count == 1 else repeated(event, count)
         with below("event"):
             event_class = self._find_class(data["event"])
@@ -207,7 +208,7 @@ class Catalogue:
         # a file gives the relation once for all its events, so no event may state another
         fields = {f.key: f for f in fields_of(event_class) if f.hint is not Adjacency}
         required_keys = [key for key, f in fields.items() if f.required]
-        require_keys(data, ["event", *required_keys], [*fields, *more])
+        require_keys(data, ["event", *required_keys], [*fields, *optional])
         arguments: dict[str, Any] = {
             f.alias: adjacency for f in fields_of(event_class) if f.hint is Adjacency
         }
@@ -297,15 +298,17 @@ class EventField:
 
 
 @functools.cache
-def fields_of(made: type[Event]) -> tuple[EventField, ...]:
+def fields_of(event_class: type[Event]) -> tuple[EventField, ...]:
     """What the constructor of an event takes, in its order.
 
     Raises:
         ContractError: it is no attrs class.
     """
-    if not attrs.has(made):
-        raise ContractError(f"the event {made.__name__} has no fields: attrs.frozen gives it some")
-    hints = typing.get_type_hints(made)
+    if not attrs.has(event_class):
+        raise ContractError(
+            f"the event {event_class.__name__} has no fields: attrs.frozen gives it some"
+        )
+    hints = typing.get_type_hints(event_class)
     return tuple(
         EventField(
             name=field.name,
@@ -313,7 +316,7 @@ def fields_of(made: type[Event]) -> tuple[EventField, ...]:
             hint=hints.get(field.name, field.type),
             required=field.default is attrs.NOTHING,
         )
-        for field in attrs.fields(made)
+        for field in attrs.fields(event_class)
         if field.init
     )
 

@@ -31,7 +31,7 @@ def shipped(registry: Registry, shelf: Shelf) -> dict[str, Any]:
     return dict(sorted(items.items()))
 
 
-def one(registry: Registry, shelf: Shelf, what: str, name: str) -> Any:
+def find_entry(registry: Registry, shelf: Shelf, noun: str, name: str) -> Any:
     """What goes by a name on a shelf.
 
     Raises:
@@ -40,7 +40,7 @@ def one(registry: Registry, shelf: Shelf, what: str, name: str) -> Any:
     items = shipped(registry, shelf)
     if name not in items:
         way = "" if nearest(name, items) else f"; {_LISTED[shelf]} shows them"
-        raise RegistryError(unknown(what, name, items) + way)
+        raise RegistryError(unknown(noun, name, items) + way)
     return items[name]
 
 

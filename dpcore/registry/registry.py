@@ -138,12 +138,12 @@ class Registry:
         One sentence for each that is admitted without a digest, and does not ship with dpcore.
         """
         packaged = Index.packaged().entries
-        used = [(plugin, self.entries.get(plugin)) for plugin in sorted(self._loaded)]
+        plugins = [(plugin, self.entries.get(plugin)) for plugin in sorted(self._loaded)]
         return tuple(
             f"the code of plugin {plugin} is that of {entry.distribution} "
             f"{metadata.version(entry.distribution)}, which is admitted for development: no change "
             f"of it is seen"
-            for plugin, entry in used
+            for plugin, entry in plugins
             if entry is not None and not entry.digest and packaged.get(plugin) != entry
         )
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 
-from dpcore.claims.plan.cost_statement import Resources, stated
+from dpcore.claims.plan.cost_statement import Resources, resources_of
 from dpcore.claims.plan.request import Request
 from dpcore.claims.plan.schedule import Scheduled
 from dpcore.domain.domain import Domain
@@ -124,7 +124,7 @@ def with_queries(releases: Iterable[Scheduled], request: Request, part: Domain) 
     reads = Reads.most(scheduled.reads for scheduled in releases if scheduled.release.of is None)
     # Only now it is known how the records are read: all are in memory where one release needs all.
     blocks = request.blocks and reads.in_blocks
-    total = known = _of_components(request, part, blocks=blocks)
+    total = components = _of_components(request, part, blocks=blocks)
     for number, scheduled in enumerate(releases):
         passes = _SEARCH if scheduled.reads is Reads.LOOPS else 1
         queries = [ask.query for ask in scheduled.asks.values()]
@@ -136,9 +136,9 @@ def with_queries(releases: Iterable[Scheduled], request: Request, part: Domain) 
         answers = attrs.evolve(answers, published=files)
         if blocks:
             # What every pass would compute again is kept on disk beside the records.
-            answers = attrs.evolve(answers, disk=known.disk + _derived(scheduled, request))
+            answers = attrs.evolve(answers, disk=components.disk + _derived(scheduled, request))
         with below("releases", number, "learner"):
-            limits.require(known.memory + answers.memory, total.work + answers.work)
+            limits.require(components.memory + answers.memory, total.work + answers.work)
         # Answers are in memory until all are published: theirs adds up.
         total += answers
     return attrs.evolve(total, published=_FILES + total.published)
@@ -258,8 +258,8 @@ def _of_part(component: Any, part: Domain) -> Resources:
         side = min(width, records)  # fits take features block by block, and hold one square matrix
         numbers = width * part.width + records * min(width, _BLOCK) + 2 * side**2
         work = width * part.width * records + side**2 * max(width, records)
-        return stated(component, part) + Resources(_NUMBER * numbers, work)
-    return stated(component, part)
+        return resources_of(component, part) + Resources(_NUMBER * numbers, work)
+    return resources_of(component, part)
 
 
 def _parts(component: Any) -> Iterator[Any]:

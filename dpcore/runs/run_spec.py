@@ -318,7 +318,7 @@ def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
     return points
 
 
-def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
+def ledger_of(spec: Spec, ledger: Ledger | None = None) -> Ledger | None:
     """The ledger that a run of a spec is charged to: the spec's, else the given one.
 
     Raises:
@@ -326,23 +326,23 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
         LedgerError: it cannot be used.
     """
     if spec.ledger is None:
-        return given
+        return ledger
     # A run that no ledger pays for imports none of it.
     from dpcore.ledger.book import Ledger
     from dpcore.ledger.locations import place_of
 
     with spec.locate_errors(), below("ledger"):
         place = place_of(spec.ledger, spec.folder)
-        if given is None:
+        if ledger is None:
             return Ledger.open(place, spec.registry, spec.analyst)
         # A path names a file and a name one of the user's ledgers: both must be this very ledger.
-        path = given.journal.path
-        name = given.name if isinstance(path, Path) else path
+        path = ledger.journal.path
+        name = ledger.name if isinstance(path, Path) else path
         same = Path(path).resolve() == place.resolve() if isinstance(place, Path) else name == place
         need(same, SpecError, f"the spec is charged to {spec.ledger!r}, not to {name!r}")
-        whose = f"the spec is charged to analyst {spec.analyst!r}, not to {given.analyst!r}"
-        need(spec.analyst in (None, given.analyst), SpecError, whose)
-    return given
+        whose = f"the spec is charged to analyst {spec.analyst!r}, not to {ledger.analyst!r}"
+        need(spec.analyst in (None, ledger.analyst), SpecError, whose)
+    return ledger
 
 
 def _folder(runs: Path | str, spec: Spec) -> contextlib.AbstractContextManager[Path]:

@@ -39,7 +39,7 @@ from dpcore.runs.session_arguments import (
     Question,
     admitted,
     at_arguments,
-    made,
+    make_learner,
     only_table,
     question_method,
     require_arguments,
@@ -189,9 +189,9 @@ class Session(SingleUse, Shown):
         budget = self._sums.left() if self._ledger is None else self._ledger.left()
         epsilon = budget.of_one_release(self._delta)
         kind = f" at delta = {self._delta:g}" if budget.mu > 0 else ", pure"
-        left = Left(f"epsilon = {shown_down(epsilon)}{kind}" if epsilon > 0 else "nothing")
-        left.budget = budget
-        return left
+        remainder = Left(f"epsilon = {shown_down(epsilon)}{kind}" if epsilon > 0 else "nothing")
+        remainder.budget = budget
+        return remainder
 
     bounded_mean = question_method("statistics.bounded_mean", "column")
     count = question_method("statistics.count")
@@ -288,7 +288,7 @@ class Session(SingleUse, Shown):
             SpecError: it has no such field, or lacks one.
         """
         registry = Registry.default() if self._registry is None else self._registry
-        return made(name, registry, fields or {})
+        return make_learner(name, registry, fields or {})
 
     def fit(
         self, learner: AnyLearner, *, epsilon: float, mechanism: Mechanisms | None = None
@@ -367,12 +367,12 @@ class Session(SingleUse, Shown):
                 name or f"{type(release.learner).__name__.lower()}-{number}"
                 for number, (name, release) in enumerate(zip(names, releases, strict=True), first)
             ]
-            reservation, what = None, ", ".join(entries)
+            reservation, purpose = None, ", ".join(entries)
             if self._ledger is not None:
-                reservation = plan.reserve(self._ledger, what)
+                reservation = plan.reserve(self._ledger, purpose)
             else:
                 epsilon = plan.request.budget.epsilon
-                self._sums = self._add_charge(self._sums, plan.charge(), what, epsilon)
+                self._sums = self._add_charge(self._sums, plan.charge(), purpose, epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
             outcome = plan.run(
                 self._records,

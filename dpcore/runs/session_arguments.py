@@ -210,7 +210,7 @@ def require_arguments(mechanism: Any, name: Any, inputs: Any) -> None:
     need(is_list, "a release", "a list of names", "inputs", describe_type(inputs))
 
 
-def made(name: str, registry: Registry, fields: Mapping[str, Any]) -> AnyLearner:
+def make_learner(name: str, registry: Registry, fields: Mapping[str, Any]) -> AnyLearner:
     """Make a learner from its fields by name, as a spec's release is made.
 
     Sequences of any kind are tuples from here on; of a field that holds several values, one is a

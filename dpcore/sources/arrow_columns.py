@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 BATCH = 1 << 14  # records
 
 
-def needs_arrow(what: str) -> None:
+def needs_arrow(subject: str) -> None:
     """Raise `SourceError` with the extra's name where pyarrow is not installed."""
-    need(find_spec("pyarrow"), SourceError, f"{what} needs pyarrow: pip install pyarrow")
+    need(find_spec("pyarrow"), SourceError, f"{subject} needs pyarrow: pip install pyarrow")
 
 
 def require_types(name: str, schema: pyarrow.Schema, reading: Reading) -> None:
@@ -37,14 +37,14 @@ def require_types(name: str, schema: pyarrow.Schema, reading: Reading) -> None:
         )
         # The schema decides how a column is read, never a record.
         kind = _storage_type(schema.field(column).type)
-        needed = "dates and texts" if holds is Holds.DATES else "numbers, booleans and texts"
+        types = "dates and texts" if holds is Holds.DATES else "numbers, booleans and texts"
         dated = "; dates are read in a column that declares dates" * is_read_in_files(
             kind, Holds.DATES
         )
         need(
             is_read_in_files(kind, holds),
             SourceError,
-            f"{name}: column {column!r} has the type {type_called(kind)}; {needed} are read{dated}",
+            f"{name}: column {column!r} has the type {type_called(kind)}; {types} are read{dated}",
         )
 
 

@@ -151,12 +151,12 @@ class CsvSource(Source):
 
     def _form(self, file: BinaryIO) -> Dialect:
         reading = self.reading
-        width, wanted, start = read_header(file, self.path, reading)
+        width, columns, start = read_header(file, self.path, reading)
         return Dialect(
             delimiter=reading.delimiter,
             decimal=reading.decimal,
             width=width,
-            wanted=wanted,
+            wanted=columns,
             start=start,
             total=reading.total,
             keep=reading.exact is not None,

@@ -208,6 +208,6 @@ def _is_table(names: list[str], place: int, partners: dict[int, int]) -> bool:
     before = names[place - 1]
     if before == ")":  # FROM (query) name (columns), but not DISTINCT ON (x) name (y)
         return names[partners[place - 1] - 1] != "on"
-    rest = " ".join(names[partners[place + 1] + 1 :][:7])
-    is_of_with = before in ("with", "recursive", ",") and _BODY.match(f"{rest} ")
+    words = " ".join(names[partners[place + 1] + 1 :][:7])
+    is_of_with = before in ("with", "recursive", ",") and _BODY.match(f"{words} ")
     return before == "as" or bool(is_of_with)

@@ -7,7 +7,7 @@ from dpcore.errors import SourceError, need
 from dpcore.source import Columns, Reading, Source
 
 
-def whole(source: Source, reading: Reading, name: str) -> Columns:
+def read_columns(source: Source, reading: Reading, name: str) -> Columns:
     """Every declared column of a source; it stops early at more records than are declared.
 
     Args:

@@ -187,9 +187,9 @@ class SqlitePart(SqlRows):
             handle.set_authorizer(partial(_authorize, {*tables, "json_each", "json_tree"}, denied))
             # An explanation reads no record, and only a query can stand between parentheses.
             for column in ("", *self.reading.names):
-                what = f"records.{quoted(column)}" if column else "*"
+                selection = f"records.{quoted(column)}" if column else "*"
                 try:
-                    handle.execute(f"EXPLAIN SELECT {what} FROM (\n{sql}\n) AS records")
+                    handle.execute(f"EXPLAIN SELECT {selection} FROM (\n{sql}\n) AS records")
                 except sqlite3.Error:
                     uses = f"{name}: the query uses {''.join(denied[:1])!r}: {WAY}"
                     need(not denied, SourceError, uses)
@@ -280,8 +280,8 @@ class PostgresqlPart(SqlRows):
             cells = {name: f"records.{quoted(name)}" for name in single}
             # A column's base type, of a row that is not the query's.
             kinds = [f", pg_catalog.pg_typeof(COALESCE({cell}, NULL))" for cell in cells.values()]
-            asked = "::pg_catalog.text".join(("SELECT 0", *kinds, ""))
-            cursor.execute(f"{asked} FROM (VALUES (0)) AS one LEFT JOIN {query} ON false")
+            probe = "::pg_catalog.text".join(("SELECT 0", *kinds, ""))
+            cursor.execute(f"{probe} FROM (VALUES (0)) AS one LEFT JOIN {query} ON false")
             types = dict(zip(single, cursor.fetchall()[0][1:], strict=True))
             require_faithful(name, types, _FAITHFUL)
             require_types(name, schema, self.reading)

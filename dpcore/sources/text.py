@@ -11,7 +11,7 @@ from dpcore.encoding.tables import derive_columns
 from dpcore.errors import SourceError, need
 from dpcore.source import Layout
 from dpcore.sources.opening import CsvFile, reading
-from dpcore.sources.read_all import whole
+from dpcore.sources.read_all import read_columns
 
 
 def load_points(source: str, folder: Path | None, layout: Layout, domain: Domain) -> Table:
@@ -25,7 +25,7 @@ def load_points(source: str, folder: Path | None, layout: Layout, domain: Domain
         attrs.evolve(domain, target=None, labels=None, groups={}, people=None, only={}).raw
     )
     place = CsvFile(csv=source)
-    table = whole(place.open(declared), declared, place.name)
+    table = read_columns(place.open(declared), declared, place.name)
     need(len(table[declared.names[-1]]), SourceError, f"{place.name}: a header and no records")
     prepared = derive_columns(domain, table)
     for name, column in domain.columns.items():

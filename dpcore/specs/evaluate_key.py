@@ -43,25 +43,25 @@ class Evaluated:
     groups: Groups | None = None
 
 
-def evaluated(said: Declared, node: Node, registry: Registry) -> Evaluated:
+def evaluated(declaration: Declared, node: Node, registry: Registry) -> Evaluated:
     """`evaluate` of the spec at `node`, paid for or not.
 
     Raises:
         SpecError: there is no target; a metric is unknown, stands twice, is about another kind of
             target or about groups where there are none; groups are paid for here.
     """
-    text = said.text.evaluate
+    text = declaration.text.evaluate
     if text is None:
         return Evaluated()
     need(
-        said.domain.labelled,
+        declaration.domain.labelled,
         SpecError,
         "evaluates predictions of a target, and the domain declares none",
         "evaluate",
     )
     # A hold-out without metrics is legitimate only if a release `of` another one reads it.
     if text.metrics is None:
-        _require_reader(said)
+        _require_reader(declaration)
         return Evaluated()
     groups = None
     if text.by is not None:
@@ -75,7 +75,9 @@ def evaluated(said: Declared, node: Node, registry: Registry) -> Evaluated:
         )
         from dpcore.metrics.groups import Groups
 
-        groups = Groups.of(said.domain, (text.by,) if isinstance(text.by, str) else tuple(text.by))
+        groups = Groups.of(
+            declaration.domain, (text.by,) if isinstance(text.by, str) else tuple(text.by)
+        )
     # Names must differ, because answers and files are found by them.
     metric_nodes, metrics_by_name = child(node, "evaluate", "metrics"), {}
     for number, entry in enumerate(cast(list[Node], metric_nodes.value)):
@@ -83,7 +85,7 @@ def evaluated(said: Declared, node: Node, registry: Registry) -> Evaluated:
             metric: Metric = bind(entry, METRIC, registry)
             name = str((entry.mapping.get("name") or entry).value)
             need(name not in metrics_by_name, SpecError, f"{name} stands twice")
-            _require(name, metric, said.domain, registry, grouped=groups is not None)
+            _require(name, metric, declaration.domain, registry, grouped=groups is not None)
             metrics_by_name[name] = metric
     return Evaluated(metrics=metrics_by_name, groups=groups)
 

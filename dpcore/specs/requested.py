@@ -29,7 +29,7 @@ MOST_RELEASES = 1000  # of a spec, at every point of its sweep together
 
 
 def requested(
-    said: Declared, node: Node, registry: Registry, looks: Evaluated, folder: Path | None
+    declaration: Declared, node: Node, registry: Registry, looks: Evaluated, folder: Path | None
 ) -> Request:
     """The request of the spec at `node`; no file that it names is opened.
 
@@ -40,7 +40,7 @@ def requested(
     Raises:
         SpecError: a component is unknown or does not take what it is given.
     """
-    text, points = said.text, said.points
+    text, points = declaration.text, declaration.points
     # A paid look is part of the request, because its metrics share the budget of the releases.
     look = None
     if text.evaluate and text.evaluate.private:
@@ -50,21 +50,21 @@ def requested(
             look = PrivateLook(metrics=looks.metrics, epsilon=text.evaluate.private.epsilon)
     all_releases = _releases(points, registry, text.data.public)
     if text.evaluate and text.evaluate.score:
-        all_releases += _scores(said, all_releases, text.evaluate.score, registry)
+        all_releases += _scores(declaration, all_releases, text.evaluate.score, registry)
     return Request(
-        domain=said.domain,
-        adjacency=said.adjacency,
-        budget=said.budget,
+        domain=declaration.domain,
+        adjacency=declaration.adjacency,
+        budget=declaration.budget,
         accountant=None
         if text.accountant is None
-        else _accountant(child(node, "accountant"), said.adjacency, registry),
+        else _accountant(child(node, "accountant"), declaration.adjacency, registry),
         releases=all_releases,
         separate=len(points) if text.sweep and text.sweep.budget == "each" else 1,
         coins=PublicCoins(text.coins.public) if text.coins else None,
-        holdout=said.holdout,
+        holdout=declaration.holdout,
         look=look,
         sealed=text.sealed,
-        on_invalid=said.on_invalid,
+        on_invalid=declaration.on_invalid,
         accept_assumptions=text.accept_assumptions,
         accept_useless=text.accept_useless,
         accept_delta=text.accept_delta,
@@ -151,7 +151,7 @@ def _releases(
 
 
 def _scores(
-    said: Declared, plain_releases: tuple[Release, ...], score: float, registry: Registry
+    declaration: Declared, plain_releases: tuple[Release, ...], score: float, registry: Registry
 ) -> tuple[Release, ...]:
     """What `evaluate.score` buys: a release of each model's error on the hold-out.
 
@@ -166,7 +166,8 @@ def _scores(
     with below("evaluate", "score"):
         need(
             # With `each` the releases of a point are composed by themselves; a score is of none.
-            models and (said.text.sweep is None or said.text.sweep.budget == "divided"),
+            models
+            and (declaration.text.sweep is None or declaration.text.sweep.budget == "divided"),
             SpecError,
             "needs a release that predicts the target, and of a sweep budget: divided (with each, "
             "no part of the budget is left for scores)",
@@ -176,7 +177,7 @@ def _scores(
     share = score / (1 - score) * sum(r.share for r in plain_releases) / len(models)
     return tuple(
         Release(
-            learner=learner(power=2 if said.domain.classes else 1),
+            learner=learner(power=2 if declaration.domain.classes else 1),
             mechanism=None,
             name=f"{model.name}-score",
             share=share,

@@ -103,13 +103,13 @@ class _Reader:
     def number(self, rule: dict[str, Node]) -> int | float:
         """The number that a rule chooses, an integer where `whole` says so."""
         # Imported late: a spec without rules is read without a registry.
-        from dpcore.registry.plugin_files import one
+        from dpcore.registry.plugin_files import find_entry
         from dpcore.registry.registry import Registry
 
         plain = {key: entry.plain() for key, entry in rule.items()}
         registry = Registry.default() if self.registry is None else self.registry
         with below(RULE):
-            statement: Statement = one(registry, "theory", "statement", str(plain[RULE]))
+            statement: Statement = find_entry(registry, "theory", "statement", str(plain[RULE]))
         values = statement.values(
             {key: self._parameter(key, value) for key, value in plain.items() if key not in _OWN}
         )

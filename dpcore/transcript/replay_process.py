@@ -291,11 +291,12 @@ def _accept(
         )
         travelled = map(published, models, rebuilt.arrays, rebuilt.descriptions)
         asks = [transcript(group) for group in answers]
-        own = [_digest(settled(end())) for end in ends]
-        both = [
-            [list(pair) for pair in zip(group, asks, strict=True)] for group in (travelled, own)
+        local_digests = [_digest(settled(end())) for end in ends]
+        digest_pairs = [
+            [list(pair) for pair in zip(group, asks, strict=True)]
+            for group in (travelled, local_digests)
         ]
-        return rebuilt if both == [json.loads(digests)] * 2 else None
+        return rebuilt if digest_pairs == [json.loads(digests)] * 2 else None
     except Exception:
         return None
 

@@ -20,7 +20,7 @@ from dpcore.guarantee import Guarantee, Status, rounded_up
 from dpcore.interval import Interval
 from dpcore.learner import Published
 from dpcore.ledger.book import Ledger
-from dpcore.ledger.entries import latest, taken
+from dpcore.ledger.entries import charge_shares, latest
 from dpcore.mechanism import AnyMechanism
 from dpcore.models.coefficients import line_of
 from dpcore.models.description import Description
@@ -290,7 +290,7 @@ def plot_ledger(ledger: Ledger, axes: Any = None) -> Any:
     """Draw what is spent after each charge."""
     (figure_axes,) = sibling("report", "plots.curves", "Ledger.plot").axes_or_new(axes)
     sibling("report", "plots.ledgers", "Ledger.plot").draw_spending(
-        figure_axes, [charge.share for charge in taken(ledger.total, ledger.iterate_rows())]
+        figure_axes, [charge.share for charge in charge_shares(ledger.total, ledger.iterate_rows())]
     )
     return figure_axes
 

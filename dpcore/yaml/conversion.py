@@ -53,7 +53,7 @@ def _misfit(node: Node, to: Any, message: str) -> SpecError:
     if field and "missing" in message:
         return SpecError(f"the key {field[1]!r} is missing", steps)
     got = _got(here) if steps or not isinstance(here.value, str) else "text"  # a file of records?
-    return SpecError(f"needs {needed(info)}, got {got}{_hint_nearest(here, info)}", steps)
+    return SpecError(f"needs {phrase_of(info)}, got {got}{_hint_nearest(here, info)}", steps)
 
 
 def _options(info: inspect.Type) -> list[inspect.Type]:
@@ -99,17 +99,17 @@ def _got(node: Node) -> str:
     return words.get(type(node.value)) or shown(node.value)
 
 
-def needed(info: inspect.Type) -> str:
+def phrase_of(info: inspect.Type) -> str:
     """What a type accepts, in words."""
     if isinstance(info, inspect.Metadata):
         phrase = (info.extra or {}).get("needs")
-        return str(phrase) if phrase else needed(info.type)
+        return str(phrase) if phrase else phrase_of(info.type)
     return _or([words for option in _options(info) for words in _words(option)]) or "a value"
 
 
 def _words(info: inspect.Type) -> list[str]:
     if isinstance(info, inspect.Metadata):
-        return [needed(info)]
+        return [phrase_of(info)]
     if isinstance(info, inspect.LiteralType):
         plain = (str(value).replace("_", "").isalnum() for value in info.values)
         return [str(v) if p else repr(v) for v, p in zip(info.values, plain, strict=True)]
@@ -122,10 +122,10 @@ def _words(info: inspect.Type) -> list[str]:
     if isinstance(info, inspect.StrType):
         return ["one character" if info.max_length == 1 else "text"]
     if isinstance(info, inspect.TupleType):
-        return [f"a list of {len(info.item_types)}: {', '.join(map(needed, info.item_types))}"]
+        return [f"a list of {len(info.item_types)}: {', '.join(map(phrase_of, info.item_types))}"]
     if isinstance(info, inspect.ListType | inspect.VarTupleType):
         several = "one or more: " if getattr(info, "min_length", None) else ""
-        return [f"a list of {several}{needed(info.item_type)}"]
+        return [f"a list of {several}{phrase_of(info.item_type)}"]
     if isinstance(info, inspect.StructType):
         required = [field.encode_name for field in info.fields if field.required]
         keys = ", ".join(f"{key}: ..." for key in required)

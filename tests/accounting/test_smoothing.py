@@ -13,7 +13,7 @@ from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.claims.events.poisson import PoissonSampledEvent
 from dpcore.claims.events.randomized_response import PureEvent
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.ledger.marginal_cost import _known, _least, smoothed_cost
+from dpcore.ledger.marginal_cost import _informative_points, _least_cost, smoothed_cost
 
 A = ADD_REMOVE
 LEAK = 2.0**-32
@@ -162,7 +162,7 @@ def test_what_is_found_of_points_far_apart_covers_the_polygon_between_them(seed)
         heights = np.minimum.accumulate(np.clip(heights, 0.0, 1.0))
         if heights[-1] > leak:
             continue
-        cost = _least(*_known(epsilons, heights, leak), leak, rest)
+        cost = _least_cost(*_informative_points(epsilons, heights, leak), leak, rest)
         if not math.isfinite(cost):
             continue
         found += 1
@@ -175,7 +175,7 @@ def test_of_a_fine_grid_the_cost_is_hardly_above_the_least_one():
     epsilons = np.linspace(-0.01, 6.0, 1202)
     for square in (0.11, 0.2, 1.0):
         heights = np.clip(_gaussian(epsilons, square), 0.0, 1.0)
-        cost = _least(*_known(epsilons, heights, leak), leak, rest)
+        cost = _least_cost(*_informative_points(epsilons, heights, leak), leak, rest)
         assert _short_by(epsilons, heights, rest, cost, leak) < 1e-9
         assert _short_by(epsilons, heights, rest, cost * 0.97, leak) > 0
 

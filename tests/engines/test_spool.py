@@ -17,7 +17,9 @@ def test_bytes_come_back_mapped_and_read_while_the_spool_grows(tmp_path):
         for place, expected in kept:
             view = spool.mapped(place, expected.size)
             assert np.array_equal(np.frombuffer(view, np.uint8), expected)
-            spool.left(place, expected.size)  # its pages go, and come back when they are looked at
+            spool.drop_pages(
+                place, expected.size
+            )  # its pages go, and come back when they are looked at
             assert np.array_equal(np.frombuffer(view, np.uint8), expected)
             assert np.array_equal(
                 np.frombuffer(spool.read(place, expected.size), np.uint8), expected

@@ -79,7 +79,7 @@ def test_the_k_smallest_tags_of_each_person_stay_however_blocks_are_cut(most, cu
     for first, last in zip((0, *cuts), (*cuts, 300), strict=True):
         bounding.add(ids[first:last])
         bounding._merge()  # as it happens in between with many records
-    used = bounding.used(300)
+    used = bounding.person_codes(300)
     assert used.rows.tolist() == kept_by_definition(ids, tags.at(0, 300).tolist(), most)
     owners = {ids[row]: used.codes[row] for row in used.rows}
     assert len(set(owners.values())) == len(owners) == used.persons

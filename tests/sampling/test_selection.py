@@ -43,22 +43,22 @@ def test_secret_words_travel_without_the_key_of_the_run():
 @pytest.mark.parametrize(("places", "size"), [(1, 1), (7, 3), (70_000, 14_000), (70_000, 1)])
 def test_the_smallest_are_those_that_come_first_in_the_order(places, size):
     order = SecretCoins.rehearsal(3).runtime("shuffle").permutation(places)
-    kept = Smallest.of(words(), size, places).kept(0, places)
+    kept = Smallest.of(words(), size, places).contains(0, places)
     assert set(np.flatnonzero(kept)) == set(order[:size])
 
 
 def test_a_selection_is_the_same_from_any_blocks():
     within = Coins(words(4), 1 << 61)
     for found in (within, Complement(within), Smallest.of(words(), 500, 3000, within)):
-        whole = found.kept(0, 3000)
-        parts = [found.kept(at, min(77, 3000 - at)) for at in range(0, 3000, 77)]
+        whole = found.contains(0, 3000)
+        parts = [found.contains(at, min(77, 3000 - at)) for at in range(0, 3000, 77)]
         assert (np.concatenate(parts) == whole).all()
 
 
 def test_a_subset_among_others_has_its_size_among_them():
     within = Coins(words(4), 1 << 61)
-    found = Smallest.of(words(), 300, 3000, within).kept(0, 3000)
-    assert (found & within.kept(0, 3000)).sum() == 300
+    found = Smallest.of(words(), 300, 3000, within).contains(0, 3000)
+    assert (found & within.contains(0, 3000)).sum() == 300
 
 
 class Tied(Words):
@@ -73,8 +73,8 @@ class Tied(Words):
 
 def test_where_the_threshold_ties_the_next_words_decide():
     found = Smallest.of(Tied([5, 5, 9, 1, 2, 3]), 1, 3)
-    assert found.kept(0, 3).tolist() == [True, False, False]
-    assert Smallest.of(Tied([5, 5, 9]), 2, 3).kept(0, 3).tolist() == [True, True, False]
+    assert found.contains(0, 3).tolist() == [True, False, False]
+    assert Smallest.of(Tied([5, 5, 9]), 2, 3).contains(0, 3).tolist() == [True, True, False]
 
 
 def test_every_subset_is_equally_likely_given_equal_words():
@@ -84,11 +84,11 @@ def test_every_subset_is_equally_likely_given_equal_words():
     for table in itertools.product(range(3), repeat=4):
         first = Smallest.of(Tied([*table, 0, 1, 2, 3]), 2, 4)
         if first.start == 0:
-            counts[tuple(np.flatnonzero(first.kept(0, 4)).tolist())] += 1
+            counts[tuple(np.flatnonzero(first.contains(0, 4)).tolist())] += 1
     assert len(set(counts.values())) == 1
 
 
 def test_coins_fall_as_often_as_declared():
     # 200,000 coins of chance 1/4: six standard errors fail once in 5e8
-    share = Coins(words(), 1 << 61).kept(0, 200_000).mean()
+    share = Coins(words(), 1 << 61).contains(0, 200_000).mean()
     assert abs(share - 0.25) < 6 * math.sqrt(0.25 * 0.75 / 200_000)

@@ -23,7 +23,7 @@ from dpcore.sources.csv.line import LONGEST, LONGEST_CELL
 from dpcore.sources.csv.python_reader import by_lines
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.opening import reading
-from dpcore.sources.read_all import whole
+from dpcore.sources.read_all import read_columns
 from dpcore.specs.grammar import Csv
 
 READERS = [by_lines]
@@ -172,7 +172,7 @@ def table_of(path, text, domain, reader, **mode):
     path.write_bytes(text)
     declared = reading(domain, None, Csv(), **{"total": True, **mode})
     source = CsvSource(path=path, reading=declared, reader=reader)
-    table = whole(source, declared, path.name)
+    table = read_columns(source, declared, path.name)
     records = project_table(domain, table)
     cells = [empty(table[name]).tolist() for name in declared.names]
     return list(zip(records.features.tolist(), records.labels.tolist(), *cells, strict=True))
@@ -327,7 +327,7 @@ def test_messages_count_lines_and_records(tmp_path, monkeypatch, reader, chunk):
     path.write_bytes(b'a;note;y\n0,5;"two\nlines";1\n\n0,5;plain;1\n0.5;plain;1\n')
     declared = reading(facts(limit=9), None, Csv(delimiter=";", decimal=","), refuse=True)
     with pytest.raises(SourceError, match="column 'a', record 3: a point"):
-        whole(CsvSource(path=path, reading=declared, reader=reader), declared, "people.csv")
+        read_columns(CsvSource(path=path, reading=declared, reader=reader), declared, "people.csv")
 
 
 def test_memory_does_not_grow_with_a_cell(tmp_path, monkeypatch):
@@ -340,7 +340,7 @@ def test_memory_does_not_grow_with_a_cell(tmp_path, monkeypatch):
         declared = reading(facts(exact=3), None, Csv(), total=True)
         tracemalloc.start()
         source = CsvSource(path=path, reading=declared, reader=by_lines)
-        records = project_table(facts(exact=3), whole(source, declared, "people.csv"))
+        records = project_table(facts(exact=3), read_columns(source, declared, "people.csv"))
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert records.labels.tolist() == [1, 0, 1]

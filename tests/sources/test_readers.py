@@ -20,7 +20,7 @@ from dpcore.sources import csv_file
 from dpcore.sources.csv.python_reader import by_lines
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.opening import reading
-from dpcore.sources.read_all import whole
+from dpcore.sources.read_all import read_columns
 from dpcore.specs.grammar import Csv
 
 pytest.importorskip("pyarrow")
@@ -70,7 +70,9 @@ def told(path, reader, domain, layout, **mode):
     """What a reader makes of a file: its message, or everything that can be seen of its cells."""
     declared = reading(domain, None, layout, **mode)
     try:
-        table = whole(CsvSource(path=path, reading=declared, reader=reader), declared, path.name)
+        table = read_columns(
+            CsvSource(path=path, reading=declared, reader=reader), declared, path.name
+        )
     except SourceError as error:
         return str(error)
     records = project_table(domain, table)
@@ -153,7 +155,7 @@ def test_a_cell_is_read_by_the_rule_of_cells_alone(tmp_path, monkeypatch, reader
         path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
         declared = reading(facts(limit=1000), None, Csv())
         source = CsvSource(path=path, reading=declared, reader=reader)
-        found = numbers(whole(source, declared, "people.csv")["a"])
+        found = numbers(read_columns(source, declared, "people.csv")["a"])
         assert found.tobytes() == np.array([number(cell) for cell in cells]).tobytes(), cells
 
 
@@ -223,7 +225,7 @@ def test_a_file_of_one_column_reads_alike(tmp_path, monkeypatch, chunk):
     ):
         for reader in (by_lines, by_arrow):
             source = CsvSource(path=path, reading=declared, reader=reader)
-            found = numbers(whole(source, declared, "people.csv")["a"])
+            found = numbers(read_columns(source, declared, "people.csv")["a"])
             assert found.tolist() == pytest.approx(
                 [np.nan if e is None else e for e in expected], nan_ok=True
             )
@@ -231,4 +233,4 @@ def test_a_file_of_one_column_reads_alike(tmp_path, monkeypatch, chunk):
     declared = reading(attrs.evolve(domain, exact=3), None, Csv())
     for reader in (by_lines, by_arrow):
         source = CsvSource(path=path, reading=declared, reader=reader)
-        assert len(whole(source, declared, "people.csv")["a"]) == 3
+        assert len(read_columns(source, declared, "people.csv")["a"]) == 3

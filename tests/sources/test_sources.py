@@ -11,7 +11,7 @@ from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
 from dpcore.sources.opening import location, open_source, reading
 from dpcore.sources.parquet import ParquetFiles
-from dpcore.sources.read_all import whole
+from dpcore.sources.read_all import read_columns
 from dpcore.sources.sql import SqlQuery
 from dpcore.specs.grammar import Csv
 
@@ -45,7 +45,8 @@ def test_parquet_files_and_folders_read_like_csv(tmp_path):
     (folder / "_SUCCESS").write_text("")
     found = ParquetFiles(parquet="parts").open(reading(DOMAIN, tmp_path, Csv()))
     assert same(
-        project_table(DOMAIN, whole(found, reading(DOMAIN, tmp_path, Csv()), "parts")), expected
+        project_table(DOMAIN, read_columns(found, reading(DOMAIN, tmp_path, Csv()), "parts")),
+        expected,
     )
 
 

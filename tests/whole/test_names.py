@@ -38,7 +38,7 @@ PARTICIPLES_AND_PRONOUNS = {
     ),
     *("tried", "whole", "more", "most", "less", "least", "rest", "all", "some"),
 }
-LARGEST_SHARE = 0.015  # of all of these names; other libraries of the field have 0 to 0.014
+LARGEST_SHARE = {"core": 0.010, "plugins": 0.015}  # of these names; 0.007 and 0.015 are measured
 SMALLEST_SHARE = 0.03  # of all lines are comments; others have 0.03 to 0.1
 LONG = 25  # lines of a function that needs a waypoint
 FOLDERS = {
@@ -76,7 +76,7 @@ def test_values_are_nouns(group):
         name for path in files(group) for name in names_given(ast.parse(path.read_text("utf-8")))
     )
     share = sum(names[word] for word in PARTICIPLES_AND_PRONOUNS) / names.total()
-    assert share <= LARGEST_SHARE, [
+    assert share <= LARGEST_SHARE[group], [
         (word, names[word]) for word in PARTICIPLES_AND_PRONOUNS if names[word]
     ]
 

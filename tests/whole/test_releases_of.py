@@ -107,7 +107,7 @@ def test_neighbours_whose_hold_outs_differ_move_it_by_no_more_than_its_claim():
             changed["race"][row], changed["y"][row] = race, y
             outcome = plan.run(changed, secret=SecretCoins.rehearsal(4), door=wide_open)
             found.append(outcome)
-        (claim,) = plan.schedule.named("errors").asks.values()
+        (claim,) = plan.schedule.find_release("errors").asks.values()
         first = found[0].models["model"].arrays()["coefficients"]
         for other in found[1:]:
             assert other.models["model"].arrays()["coefficients"].tobytes() == first.tobytes()
@@ -224,7 +224,7 @@ def test_evaluated_domains_state_what_is_public_of_a_hold_out():
 
 def test_other_relations_pay_for_a_replacement():
     # A prediction may change in any way when a label does.
-    (ask,) = plan_of("replace_label").schedule.named("errors").asks.values()
+    (ask,) = plan_of("replace_label").schedule.find_release("errors").asks.values()
     assert ask.sensitivity.adjacency == REPLACE_ONE
 
 
@@ -235,7 +235,7 @@ def test_persons_pay_k_times():
     )
     plan = spec_of_text(given, "spec.yaml").price()
     single = plan_of("add_remove")
-    asks = [next(iter(one.schedule.named("errors").asks.values())) for one in (plan, single)]
+    asks = [next(iter(one.schedule.find_release("errors").asks.values())) for one in (plan, single)]
     assert asks[0].sensitivity.unit == pytest.approx(3 * asks[1].sensitivity.unit, rel=1e-9)
     with pytest.raises(DpcoreError, match="whose they are"):
         spec_of_text(given.replace("by: [race]", "by: [race], clip: person"), "spec.yaml").price()

@@ -85,7 +85,7 @@ class StatesResources(Protocol):
         """Bytes and multiplications of one fit; `domain.at_most`, if known, bounds the records."""
 
 
-def stated(component: Any, domain: Domain) -> Resources:
+def resources_of(component: Any, domain: Domain) -> Resources:
     """What a component says that it needs; zeros where it says nothing."""
     return Resources(
         *(component.resources(domain) if isinstance(component, StatesResources) else ())

@@ -22,12 +22,12 @@ _CORRECTION = "dpcore check on the spec tells what is right"
 
 
 def require_covered(
-    schedule: Schedule, stated: Guarantee, components: Components, versions: Mapping[str, str]
+    schedule: Schedule, guarantee: Guarantee, components: Components, versions: Mapping[str, str]
 ) -> str:
     """Compose the locked events at the stated delta, and compare epsilon with the stated one.
 
     Args:
-        stated: What the lock states; nothing is compared where that is no guarantee.
+        guarantee: What the lock states; nothing is compared where that is no guarantee.
         components: What the schedule is made of here.
         versions: What wrote the lock.
 
@@ -35,15 +35,15 @@ def require_covered(
         Why the stated epsilon cannot be confirmed, in words; empty where it is.
 
     Raises:
-        ReplayError: `stated` is less than the noise costs at least; or, where these versions of
+        ReplayError: `guarantee` is less than the noise costs at least; or, where these versions of
             accountant and mechanisms wrote it, less than what they compose now.
     """
-    if stated.status is Status.NONE:
+    if guarantee.status is Status.NONE:
         return ""
     request, asks = schedule.request, schedule.asks
-    budget, claim, limit = request.budget, "epsilon", stated.epsilon
+    budget, claim, limit = request.budget, "epsilon", guarantee.epsilon
     try:
-        composed, delta = _compose_covered(schedule, stated)
+        composed, delta = _compose_covered(schedule, guarantee)
         upper_end = composed.epsilon(delta).upper
         # Of a sweep each point meets the target by itself.
         if budget.rho is not None and request.separate == 1 and upper_end <= limit:
@@ -58,23 +58,23 @@ def require_covered(
     # Sensitivities are the lock's: no version of a bound moves what is composed from them.
     parts = (request.accountant, *((ask.mechanism, ask.query.sampling) for ask in asks))
     here = components.distributions(parts)
-    others = [
+    packages = [
         f"{name} {shown(versions.get(name))}" for name in here if here[name] != versions.get(name)
     ]
-    need(others, ReplayError, f"{reason}: {_CORRECTION}")
-    return f"not priced here: {reason} by other versions than wrote it ({', '.join(others)})"
+    need(packages, ReplayError, f"{reason}: {_CORRECTION}")
+    return f"not priced here: {reason} by other versions than wrote it ({', '.join(packages)})"
 
 
-def certified(schedule: Schedule, stated: Guarantee) -> Curve:
+def certified(schedule: Schedule, guarantee: Guarantee) -> Curve:
     """Upper ends of epsilon over delta, as this version composes the locked events.
 
     The probability that a bound fails over the public coins is part of every delta.
 
     Raises:
-        ReplayError: `stated` is less than the noise costs at least.
+        ReplayError: `guarantee` is less than the noise costs at least.
         NoClaimError: no epsilon can be stated at any delta.
     """
-    composed, remaining_delta = _compose_covered(schedule, stated)
+    composed, remaining_delta = _compose_covered(schedule, guarantee)
     gamma = failure_over_coins(schedule.asks)
     upper_ends = {}
     for delta in sorted({*_SMALL, *_LARGE, *([remaining_delta] if remaining_delta > 0 else [])}):
@@ -85,18 +85,18 @@ def certified(schedule: Schedule, stated: Guarantee) -> Curve:
         # At very small delta some events state no epsilon at all; the curve then begins later.
         with contextlib.suppress(NoClaimError):
             if total_delta < 1.0:
-                upper_ends[stated.delta if delta == remaining_delta else total_delta] = (
+                upper_ends[guarantee.delta if delta == remaining_delta else total_delta] = (
                     composed.epsilon(delta).upper
                 )
     need(upper_ends, NoClaimError, "no epsilon can be stated at any delta")
     return Curve(deltas=np.array([*upper_ends]), epsilons=np.array([*upper_ends.values()]))
 
 
-def _compose_covered(schedule: Schedule, stated: Guarantee) -> tuple[Accountant, float]:
+def _compose_covered(schedule: Schedule, guarantee: Guarantee) -> tuple[Accountant, float]:
     """The locked events composed, and what is left of delta beside failures over the coins.
 
     Raises:
-        ReplayError: `stated` is less than the noise costs at least.
+        ReplayError: `guarantee` is less than the noise costs at least.
         NoClaimError: no epsilon can be stated there.
     """
     request = schedule.request
@@ -111,9 +111,9 @@ def _compose_covered(schedule: Schedule, stated: Guarantee) -> tuple[Accountant,
     # A certified lower end above the stated epsilon proves the lock wrong, whatever the rounding.
     lower_bound = composed.epsilon(remaining_delta).lower
     need(
-        lower_bound <= stated.epsilon,
+        lower_bound <= guarantee.epsilon,
         ReplayError,
-        f"the lock states epsilon = {stated.epsilon:.6g}, and its noise costs at least "
+        f"the lock states epsilon = {guarantee.epsilon:.6g}, and its noise costs at least "
         f"{lower_bound:.6g}: {_CORRECTION}",
     )
     return composed, remaining_delta

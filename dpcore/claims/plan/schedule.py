@@ -179,7 +179,7 @@ class Schedule:
             scheduled.reads for scheduled in self.releases if scheduled.release.of is None
         )
 
-    def named(self, name: str) -> Scheduled:
+    def find_release(self, name: str) -> Scheduled:
         """The first release of that name."""
         return next(scheduled for scheduled in self.releases if scheduled.name == name)
 
@@ -214,19 +214,21 @@ class Schedule:
         for name in accepted:
             need(name in names, SpecError, unknown("release", name, names), "accept_useless")
         useless = {
-            number: (least, most)
+            number: (minimum, limit)
             for number, scheduled in enumerate(self.releases)
-            if (most := scheduled.part.at_most)
-            and (least := scheduled.least_records(coins or PublicCoins(0))) > most
+            if (limit := scheduled.part.at_most)
+            and (minimum := scheduled.least_records(coins or PublicCoins(0))) > limit
         }
         if self.request.separate > 1 and len(useless) < len(names):
             return
-        for number, (least, most) in useless.items():
+        for number, (minimum, limit) in useless.items():
             if names[number] not in accepted:
                 # A hold-out of as large a share is kept from more records, too.
-                at_most = self.request.domain.at_most or most
+                at_most = self.request.domain.at_most or limit
                 with below("releases", number):
-                    raise UselessRelease(names[number], math.ceil(least * at_most / most), at_most)
+                    raise UselessRelease(
+                        names[number], math.ceil(minimum * at_most / limit), at_most
+                    )
 
     @property
     def asks(self) -> tuple[Ask, ...]:

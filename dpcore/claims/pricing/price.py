@@ -19,7 +19,7 @@ from dpcore.claims.plan.schedule import Schedule, Scheduled, with_inputs
 from dpcore.claims.pricing.blame import find_fault, require_drawable
 from dpcore.claims.pricing.bounds_in_force import Bounds
 from dpcore.claims.pricing.calibration import calibrate
-from dpcore.claims.pricing.release_domains import plan_look, seen
+from dpcore.claims.pricing.release_domains import domain_and_adjacency, plan_look
 from dpcore.claims.pricing.statement import publication, statement
 from dpcore.domain.domain import Domain
 from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below, need
@@ -197,7 +197,9 @@ def _bound_groups(
             bounded_groups.append([])
             for release, hint in zip(group, hints, strict=True):
                 with below("releases", next(number)):
-                    bounds = Bounds(*seen(request, release), components, request.reproduce)
+                    bounds = Bounds(
+                        *domain_and_adjacency(request, release), components, request.reproduce
+                    )
                     bounded_groups[-1].append(bounds.release(release, hint, coins))
         return bounded_groups
 

@@ -12,7 +12,7 @@ from dpcore.errors import SpecError, near, need
 from dpcore.learner import Learner, Model, ScoringModel, promises
 
 
-def seen(request: Request, release: Release) -> tuple[Domain, Adjacency]:
+def domain_and_adjacency(request: Request, release: Release) -> tuple[Domain, Adjacency]:
     """The domain of a release's records, and what neighbours are among them.
 
     The learners' part; of a release `of` another one, evaluated records.

@@ -55,7 +55,7 @@ def statement(
     delta = schedule.request.budget.delta_beside(gamma)
     # Epsilon is stated at what delta has left beside the coins; their part is a union bound.
     composed = compose(schedule.asks, accountant)
-    return stated(
+    return state_guarantee(
         schedule,
         kind,
         gamma,
@@ -65,7 +65,7 @@ def statement(
     )
 
 
-def stated(
+def state_guarantee(
     schedule: Schedule,
     kind: ReleaseKind,
     gamma: float,
@@ -237,18 +237,23 @@ def _target(budget: PrivacyBudget) -> str:
 
 
 def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
-    made = {name: f", which is {column.describe()}" for name, column in domain.derived.items()}
+    derivations = {
+        name: f", which is {column.describe()}" for name, column in domain.derived.items()
+    }
     rules = ", ".join(
-        f"{name}: {column.describe()}{made.get(name, '')}" for name, column in domain.read.items()
+        f"{name}: {column.describe()}{derivations.get(name, '')}"
+        for name, column in domain.read.items()
     )
-    left = [
+    conditions = [
         f"{name}: {condition.describe(domain.rules[name])}"
         for name, condition in domain.only.items()
     ]
-    only = [f"rows count only with {', '.join(left)}; others are left out"] if left else []
+    only = (
+        [f"rows count only with {', '.join(conditions)}; others are left out"] if conditions else []
+    )
     # Bounds hold for records in the domain alone: the premise says how they got there.
     fits = (
-        f"every record {'that counts ' if left else ''}fits the declared columns ({rules})"
+        f"every record {'that counts ' if conditions else ''}fits the declared columns ({rules})"
         if on_invalid == "refuse"
         else f"the declared columns ({rules}), into which every record is mapped"
     )
@@ -257,7 +262,7 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
         if domain.people is None
         else (domain.people.premise, " that are used")
     )
-    count, rows = [], "rows, counted or left out" if left else "records"
+    count, rows = [], "rows, counted or left out" if conditions else "records"
     if domain.exact is not None:
         count = [f"there are exactly {domain.exact} {rows}"]
     elif domain.limit is not None:

@@ -79,9 +79,9 @@ class BlockError(ReleaseError):
         told: The name of the error's type, and no more: its text may hold a record.
     """
 
-    def __init__(self, told: str) -> None:
-        super().__init__(f"a block's part of a total failed ({told})")
-        self.told = told
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"a block's part of a total failed ({reason})")
+        self.told = reason
 
 
 class Engine(AbstractContextManager["Engine"]):

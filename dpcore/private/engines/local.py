@@ -51,17 +51,17 @@ class _Blocks:
 
     def __init__(self, folder: Path | None) -> None:
         self.spool, self.derived = Spool(folder), DerivedBlocks(folder)
-        self.known: list[_Block] = []
+        self.blocks: list[_Block] = []
         self.names: tuple[str, ...] = ()
 
     def put(self, records: Records, first: int, span: int) -> None:
         if len(records):
             place = self.spool.put([records.features, records.labels, records.numbers])
-            self.known.append(_Block(place, first, span, *records.features.shape))
+            self.blocks.append(_Block(place, first, span, *records.features.shape))
             self.names = records.number_names  # the same of all blocks
 
     def records(self, number: int) -> Records:
-        block = self.known[number]
+        block = self.blocks[number]
         view = self.spool.mapped(block.place, self._size(block))
         features, labels, numbers = np.split(
             np.frombuffer(view, dtype=np.float64),
@@ -76,8 +76,8 @@ class _Blocks:
         )
 
     def drop(self, number: int) -> None:
-        block = self.known[number]
-        self.spool.left(block.place, self._size(block))
+        block = self.blocks[number]
+        self.spool.drop_pages(block.place, self._size(block))
 
     def _size(self, block: _Block) -> int:
         return _NUMBER * block.rows * (block.width + 1 + len(self.names))
@@ -104,14 +104,18 @@ class LocalEngine(Engine):
     threads: int = attrs.field(factory=usable_threads, validator=positive_integer)
     rows: int = attrs.field(default=BLOCK, validator=positive_integer)
     memory: int | None = None
-    _held: dict[Selection, _Blocks] = attrs.field(factory=dict, init=False, repr=False)
+    _by_split: dict[Selection, _Blocks] = attrs.field(factory=dict, init=False, repr=False)
 
     def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
         """Read one part after the other, a batch at a time, into blocks of `rows` records."""
-        need(not self._held, ContractError, "an engine holds the records of one run: make another")
+        need(
+            not self._by_split,
+            ContractError,
+            "an engine holds the records of one run: make another",
+        )
         # The order of parts and batches numbers the records, so selections by place mean the same
         # records here as in memory.
-        blocks = self._held[EVERYTHING] = _Blocks(self.spool)
+        blocks = self._by_split[EVERYTHING] = _Blocks(self.spool)
         counts, first = [0] * len(parts), 0
         for records in self._cut(self._encode(parts, encode, counts)):
             blocks.put(records, first, len(records))
@@ -162,7 +166,7 @@ class LocalEngine(Engine):
     def total(self, task: Task) -> Folded:
         """Sum `task.part` over all blocks; each thread takes the next block and adds it."""
         blocks = self._blocks_of(task.split)
-        queue, lock = iter(range(len(blocks.known))), threading.Lock()
+        queue, lock = iter(range(len(blocks.blocks))), threading.Lock()
         # Totals are integers, so any order in which threads add gives the same total to the last
         # bit.
         stop = threading.Event()
@@ -181,7 +185,7 @@ class LocalEngine(Engine):
                 blocks.drop(number)
 
         # No more threads than blocks: small data are folded in this one.
-        count = min(self.threads, len(blocks.known))
+        count = min(self.threads, len(blocks.blocks))
         return functools.reduce(added, self._run_threads(work, stop, count), task.zero)
 
     def _run_threads(
@@ -204,32 +208,32 @@ class LocalEngine(Engine):
         records = blocks.records(number)
         if task.sample is EVERYTHING:
             return records
-        block = blocks.known[number]
+        block = blocks.blocks[number]
         # The sample is drawn over places of the source; a split's block holds only some of them, so
         # take the entries of those places.
-        selection = task.sample.kept(block.first, block.span)
+        selection = task.sample.contains(block.first, block.span)
         if task.split is not EVERYTHING:
-            selection = selection[task.split.kept(block.first, block.span)]
+            selection = selection[task.split.contains(block.first, block.span)]
         return records.take(np.flatnonzero(selection))
 
     def _blocks_of(self, split: Selection) -> _Blocks:
         """The blocks of a split, cut out at its first use and kept for later asks."""
-        need(self._held, ContractError, "the engine holds no records")
-        if split not in self._held:
+        need(self._by_split, ContractError, "the engine holds no records")
+        if split not in self._by_split:
             # Each block keeps its places in the source, so later samples choose the same records.
-            source_blocks, split_blocks = self._held[EVERYTHING], _Blocks(self.spool)
-            self._held[split] = split_blocks
-            for number, block in enumerate(source_blocks.known):
-                rows = np.flatnonzero(split.kept(block.first, block.span))
+            source_blocks, split_blocks = self._by_split[EVERYTHING], _Blocks(self.spool)
+            self._by_split[split] = split_blocks
+            for number, block in enumerate(source_blocks.blocks):
+                rows = np.flatnonzero(split.contains(block.first, block.span))
                 split_blocks.put(source_blocks.records(number).take(rows), block.first, block.span)
                 source_blocks.drop(number)
-        return self._held[split]
+        return self._by_split[split]
 
     def close(self) -> None:
         """Remove the spools with all records in them; the engine can load again."""
-        for blocks in self._held.values():
+        for blocks in self._by_split.values():
             blocks.close()
-        self._held.clear()
+        self._by_split.clear()
 
 
 def _fold_block(task: Task, records: Records, stop: threading.Event) -> Folded:

@@ -32,7 +32,7 @@ class Selection(ABC):
     """PRIVATE: a set of places, drawn by the runtime."""
 
     @abstractmethod
-    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+    def contains(self, first: int, count: int) -> NDArray[np.bool_]:
         """Whether each of the places first, ..., first + count - 1 belongs to it."""
 
 
@@ -40,7 +40,7 @@ class Selection(ABC):
 class Everything(Selection):
     """The selection of all places, with no coin drawn."""
 
-    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+    def contains(self, first: int, count: int) -> NDArray[np.bool_]:
         """True for every place, shape (count,)."""
         return np.ones(count, dtype=bool)
 
@@ -54,9 +54,9 @@ class Complement(Selection):
 
     out: Selection
 
-    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+    def contains(self, first: int, count: int) -> NDArray[np.bool_]:
         """Whether each place is not in the other selection, shape (count,)."""
-        return ~self.out.kept(first, count)
+        return ~self.out.contains(first, count)
 
 
 @attrs.frozen(repr=False)
@@ -66,9 +66,9 @@ class _From(Selection):
     selection: Selection
     start: int
 
-    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+    def contains(self, first: int, count: int) -> NDArray[np.bool_]:
         """By the place in the source."""
-        return self.selection.kept(self.start + first, count)
+        return self.selection.contains(self.start + first, count)
 
 
 def counted_from(start: int, selection: Selection) -> Selection:
@@ -90,7 +90,7 @@ class Coins(Selection):
         below = math.ceil(Fraction(share) * 2**53 - Fraction(1, 2))
         return cls(words, min(max(below, 0), 1 << 53) << 10)
 
-    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+    def contains(self, first: int, count: int) -> NDArray[np.bool_]:
         """By each place's own word."""
         return self.words.at(first, count) >> np.uint64(1) < np.uint64(self.below)
 
@@ -109,11 +109,11 @@ class OfGroup(Selection):
     groups: int
     turn: int
 
-    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+    def contains(self, first: int, count: int) -> NDArray[np.bool_]:
         """By each place's own words."""
         drawn_groups = self.words.at(first, count) % np.uint64(self.groups)
         in_turn: NDArray[np.bool_] = drawn_groups == self.turn
-        return self.selection.kept(first, count) & in_turn
+        return self.selection.contains(first, count) & in_turn
 
 
 @attrs.frozen(repr=False, eq=False)
@@ -121,16 +121,16 @@ class OfPersons(Selection):
     """All used records of some persons, wherever they stand.
 
     Args:
-        used: Which records are used, and whose they are.
+        codes: Which records are used, and whose they are.
         chosen: Whether each person is chosen. Shape (persons,).
     """
 
-    used: PersonCodes
+    codes: PersonCodes
     chosen: NDArray[np.bool_]
 
-    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+    def contains(self, first: int, count: int) -> NDArray[np.bool_]:
         """By the person of each place."""
-        codes = self.used.codes[first : first + count]
+        codes = self.codes.codes[first : first + count]
         in_use: NDArray[np.bool_] = codes != NOBODY
         # Places that nobody uses have no person to look up.
         in_use[in_use] = self.chosen[codes[in_use]]
@@ -161,7 +161,7 @@ class Smallest(Selection):
             # A tie at the threshold: the next words of the stream are as good as new ones.
             start += places
 
-    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+    def contains(self, first: int, count: int) -> NDArray[np.bool_]:
         """By each place's own word."""
         return self.words.at(self.start + first, count) <= np.uint64(self.largest)
 
@@ -175,14 +175,14 @@ def _largest(words: Words, start: int, size: int, places: int, among: Selection)
     shift = np.uint64(64 - _TOP)
     counts = np.zeros(1 << _TOP, dtype=np.int64)
     for chunk_start, count in _chunks(places):
-        chunk_words = words.at(start + chunk_start, count)[among.kept(chunk_start, count)]
+        chunk_words = words.at(start + chunk_start, count)[among.contains(chunk_start, count)]
         # First pass: how many words begin with each of the 2^16 beginnings.
         counts += np.bincount((chunk_words >> shift).astype(np.intp), minlength=counts.size)
     below = np.cumsum(counts)
     top = int(np.searchsorted(below, size))
     boundary_words = []
     for chunk_start, count in _chunks(places):
-        chunk_words = words.at(start + chunk_start, count)[among.kept(chunk_start, count)]
+        chunk_words = words.at(start + chunk_start, count)[among.contains(chunk_start, count)]
         # Second pass: only words that begin like the size-th smallest are held.
         boundary_words.append(chunk_words[chunk_words >> shift == np.uint64(top)])
     ordered = np.sort(np.concatenate(boundary_words))

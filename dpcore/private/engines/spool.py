@@ -113,7 +113,7 @@ class Spool:
                 self._map = self._map_file(place + size)
             return memoryview(self._map)[place : place + size]
 
-    def left(self, place: int, size: int) -> None:
+    def drop_pages(self, place: int, size: int) -> None:
         """These bytes are not looked at for a while: the system may take their memory back."""
         mapping = self._map
         if mapping is not None and size and _DROP is not None:

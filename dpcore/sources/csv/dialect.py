@@ -134,9 +134,9 @@ def read_header(
     return len(header), columns, len(raw)
 
 
-def require_columns(source: str, names: list[str], wanted: tuple[str, ...]) -> None:
+def require_columns(source: str, names: list[str], columns: tuple[str, ...]) -> None:
     """Raise `SourceError` unless every wanted name stands among the names once."""
-    for column in wanted:
+    for column in columns:
         # Libraries differ in which of two equal names they take.
         need(
             names.count(column) <= 1,
@@ -144,7 +144,7 @@ def require_columns(source: str, names: list[str], wanted: tuple[str, ...]) -> N
             f"{source}: column {column!r} stands in the header twice",
         )
         if column not in names:
-            raise SourceError(f"{source}: column {column!r} is missing{_way_out(names, wanted)}")
+            raise SourceError(f"{source}: column {column!r} is missing{_way_out(names, columns)}")
 
 
 def _way_out(names: list[str], declared: tuple[str, ...]) -> str:

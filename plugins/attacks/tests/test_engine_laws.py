@@ -73,7 +73,7 @@ class AnyKey:
 class Talks(Lies):
     def total(self, task):
         for blocks in self._held.values():
-            for number in range(len(blocks.known)):
+            for number in range(len(blocks.blocks)):
                 task.part(blocks.records(number))
         return super().total(task)
 

@@ -165,7 +165,7 @@ def _add(pickled: bytes, batches: Batches) -> Total:
         counts[number] += len(block)
         # Selections are by a record's place in the whole source.
         first = firsts[number] + place
-        chosen = task.split.kept(first, len(block)) & task.sample.kept(first, len(block))
+        chosen = task.split.contains(first, len(block)) & task.sample.contains(first, len(block))
         if chosen.any():
             selected = block if chosen.all() else block.take(np.flatnonzero(chosen))
             total = added(total, _part_of(task, selected))

@@ -407,7 +407,7 @@ def written(path, rows):
 def test_selections_go_by_the_place_in_the_source():
     coins = Coins(dpcore.SecretCoins.rehearsal(1).runtime("x").by_place, 1 << 62)
     for chosen in (coins, Complement(coins)):
-        assert np.array_equal(counted_from(70, chosen).kept(5, 90), chosen.kept(75, 90))
+        assert np.array_equal(counted_from(70, chosen).contains(5, 90), chosen.contains(75, 90))
 
 
 def test_progress_is_told_of_bundles_and_never_in_a_sealed_run(client):

@@ -9,7 +9,7 @@ import attrs
 
 from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, need, shown
 from dpcore.learners.statement import Statement
-from dpcore.registry.plugin_files import one, shipped
+from dpcore.registry.plugin_files import find_entry, shipped
 from dpcore.registry.registry import Registry
 from dpcore.yaml.conversion import convert
 from dpcore.yaml.error_positions import locate_errors
@@ -45,7 +45,9 @@ def load_experiment(name: str, registry: Registry | None = None) -> Experiment:
         SpecError: the file is wrong, at file:line:column.
     """
     registry = Registry.default() if registry is None else registry
-    return experiment_of(read(one(registry, "experiments", "experiment", name)), name, registry)
+    return experiment_of(
+        read(find_entry(registry, "experiments", "experiment", name)), name, registry
+    )
 
 
 def experiments(registry: Registry | None = None) -> dict[str, Path]:

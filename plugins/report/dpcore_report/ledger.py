@@ -9,7 +9,7 @@ from markupsafe import Markup
 from dpcore.errors import LedgerError, need
 from dpcore.guarantee import rounded_up
 from dpcore.ledger.book import Ledger
-from dpcore.ledger.entries import ChargeShare, latest, taken
+from dpcore.ledger.entries import ChargeShare, charge_shares, latest
 from dpcore.models.description import Lines
 from dpcore_report.pictures import Additions, drawn
 from dpcore_report.results import readable
@@ -39,7 +39,7 @@ def ledger_report(ledger: Ledger) -> bytes:
         f"the ledger {ledger.name!r} is damaged: {'; '.join(verification.faults)}",
     )
     # Shares are computed again from the entries, by the ledger's own notion of composition.
-    total, charges = ledger.total, list(taken(ledger.total, ledger.iterate_rows()))
+    total, charges = ledger.total, list(charge_shares(ledger.total, ledger.iterate_rows()))
     shares = [charge.share for charge in charges]
     entries, entry_count = latest(ledger.iterate_rows(), _ENTRIES)
     return filled(

@@ -15,7 +15,7 @@ from dpcore.console.app import app
 from dpcore.errors import LedgerError, ReplayError
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.entries import latest, taken
+from dpcore.ledger.entries import charge_shares, latest
 from dpcore.models.shapes import Shape
 
 pytest.importorskip("matplotlib")
@@ -164,7 +164,7 @@ def test_shares_of_a_ledger_are_those_of_the_squares_of_mu(book):
     whole = book.left().mu
     for mu in (0.1, 0.2):
         book.spend(gaussian(mu), "wards-0001")
-    shares = [one.share for one in taken(book.total, book.iterate_rows())]
+    shares = [one.share for one in charge_shares(book.total, book.iterate_rows())]
     np.testing.assert_allclose(shares, [0.01 / whole**2, 0.04 / whole**2], rtol=1e-4)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpcore import Domain, Range
 from dpcore.domain import Classes
 from dpcore.domain.domain import Table
-from dpcore.encoding.cells import named
+from dpcore.encoding.cells import columns_by_name
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import UnfitTargetError
 from dpcore.models.linear import in_blocks
@@ -188,7 +188,7 @@ class ShapeModel(ShownModel):
 
     def encode(self, table: Table) -> NDArray[np.float64]:
         """Rows as the domain encodes them, shape (n, p); any weights if the table has none."""
-        columns, weight = named(table), self.weight
+        columns, weight = columns_by_name(table), self.weight
         if weight is not None and weight not in columns:
             column, rows = self.domain.columns[weight], len(next(iter(columns.values())))
             assert isinstance(column, Range), "weights are numbers"

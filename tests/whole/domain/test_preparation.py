@@ -161,8 +161,8 @@ def opened_rows(request, source):
         return np.asarray(records.features)
     with LocalEngine() as engine:
         train = open_source(request, source, secret, engine).train
-        (blocks,) = engine._held.values()
-        return np.vstack([blocks.records(i).features for i in range(len(blocks.known))])[
+        (blocks,) = engine._by_split.values()
+        return np.vstack([blocks.records(i).features for i in range(len(blocks.blocks))])[
             : len(train)
         ]
 

@@ -158,7 +158,7 @@ def test_ridge_is_the_same_bits_in_blocks():
     for threads, block in [(1, 4096), (2, 64), (7, 33)]:
         with LocalEngine(threads=threads, rows=block) as engine:
             assert released(made, Cut(rows, CUTS[2]), engine) == expected
-            assert repr(engine._held).count("_Blocks") == 1  # the source never became a table
+            assert repr(engine._by_split).count("_Blocks") == 1  # the source never became a table
 
 
 def clipped():
@@ -197,9 +197,9 @@ def ones(block):
 def test_an_engine_counts_what_is_selected_and_keeps_no_more():
     words = dpcore.SecretCoins.rehearsal(1).runtime("x").by_place
     half = Coins(words, 1 << 62)
-    kept = half.kept(0, 400)
+    kept = half.contains(0, 400)
     other = Coins(dpcore.SecretCoins.rehearsal(2).runtime("x").by_place, 1 << 62)
-    both = int((~kept & other.kept(0, 400)).sum())
+    both = int((~kept & other.contains(0, 400)).sum())
     zero = (Exact.zeros((1,), 0),)
     with LocalEngine(rows=64, threads=2) as engine:
         counts = engine.load(Cut(table(400), CUTS[2]).parts(), partial(project_table, domain()))

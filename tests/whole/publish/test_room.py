@@ -242,8 +242,8 @@ def test_blocks_are_smaller_where_memory_is_limited_and_sums_are_the_same():
         secret = SecretCoins.rehearsal(3)
         with LocalEngine(threads=2, memory=memory) as engine:
             outcome = plan.run(source, engine=engine, secret=secret)
-            (blocks,) = engine._held.values()
-            longest = max(block.rows for block in blocks.known)
+            (blocks,) = engine._by_split.values()
+            longest = max(block.rows for block in blocks.blocks)
         answers.append([a.value.tobytes() for a in outcome.answers["release"]])
         assert longest == {None: 4096, 10**6: 10**6 // (8 * 8 * 3 * 2), 1: 64}[memory]
     assert answers[0] == answers[1] == answers[2]

@@ -68,7 +68,7 @@ def test_nobody_is_seen_twice_within_as_many_asks_as_there_are_groups(persons):
     held = conversation(plan, rows(persons=persons))
     units = len(held.records) if persons is None else persons
     key = (lambda seen: seen.features[:, 0]) if persons is None else (lambda seen: seen.persons)
-    seen = [set(key(held.seen(query, number)).tolist()) for number in range(1, 8)]
+    seen = [set(key(held.select_records(query, number)).tolist()) for number in range(1, 8)]
     for first, second in itertools.combinations(range(7), 2):
         if (second - first) % 3:
             assert not seen[first] & seen[second]
@@ -86,7 +86,7 @@ def test_groups_are_of_about_equal_size_and_apart_from_every_asks_words():
         turns = [scheme_of_ask(sampling, number, coins.sampling(0, "q", 0)) for number in (1, 2, 3)]
         words = [coins.sampling(0, "q", number).by_place for number in (1, 2, 3)]
         first, second, third = (
-            select(turn, word, 1000, 1000, None).kept(0, 1000)
+            select(turn, word, 1000, 1000, None).contains(0, 1000)
             for turn, word in zip(turns, words, strict=True)
         )
         assert not (first & second).any()
@@ -105,11 +105,11 @@ def test_a_selection_in_blocks_is_that_in_one_piece_and_of_a_table():
         turn = scheme_of_ask(sampling, number, coins.sampling(0, "steps", 0))
         words = coins.sampling(0, "steps", number).by_place
         chosen = select(turn, words, 300, 300, None)
-        in_blocks = np.concatenate([chosen.kept(start, 50) for start in range(0, 300, 50)])
+        in_blocks = np.concatenate([chosen.contains(start, 50) for start in range(0, 300, 50)])
         query = SumQuery(
             name="steps", shape=(1,), distance="l2", sampling=sampling, sum=Sum(clip=1.0)
         )
-        seen = held.seen(query, number).features
+        seen = held.select_records(query, number).features
         assert np.array_equal(seen, held.records.features[in_blocks])
 
 
@@ -123,7 +123,10 @@ def sums_of(held, plan, asks=7):
     """x_t by hand: signs of the records that each ask sees."""
     (scheduled,) = plan.schedule.releases
     query = scheduled.asks["steps"].query
-    return [np.sign(held.seen(query, number).features[:, 0]).sum() for number in range(1, asks + 1)]
+    return [
+        np.sign(held.select_records(query, number).features[:, 0]).sum()
+        for number in range(1, asks + 1)
+    ]
 
 
 def quiet_values(release, held):

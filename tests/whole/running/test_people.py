@@ -269,7 +269,7 @@ def test_no_other_sampling_draws_of_persons(sampling):
     )  # fmt: skip
     query = attrs.evolve(made.schedule.asks[0].query, sampling=sampling)
     with pytest.raises(ContractError, match="draws no persons"):
-        held.seen(query, 1)
+        held.select_records(query, 1)
 
 
 def test_the_guarantee_says_whom_it_protects():

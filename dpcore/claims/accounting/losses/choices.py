@@ -122,14 +122,14 @@ def _joint_curve(
     heights = gaussian_curve(points, mu) if mu > 0 else np.zeros_like(points)
     # each choice takes its range off the right end of the grid, beyond which nothing is known
     for _ in range(count):
-        left = points[cells:0:-1]
-        reflected = np.exp(-left) * heights[cells:0:-1] - np.expm1(-left)
+        magnitudes = points[cells:0:-1]
+        reflected = np.exp(-magnitudes) * heights[cells:0:-1] - np.expm1(-magnitudes)
         ends = np.concatenate([reflected, heights])
         middles = ends[:-1] + np.diff(ends) * (math.expm1(step / 2) / math.expm1(step))
         # row k is a curve k steps further to the right, on the grid
         on, off = (sliding_window_view(x, len(heights) - cells) for x in (ends, middles))
         at_ends = share[::2] * on[cells::-1] + (1 - share[::2]) * on[: cells - 1 : -1]
         inside = share[1::2] * off[cells - 1 :: -1] + (1 - share[1::2]) * off[: cells - 1 : -1]
-        most = 2 * inside - np.minimum(at_ends[:-1], at_ends[1:])
-        heights = up(np.max(most, axis=0), roundings=1000)
+        bounds = 2 * inside - np.minimum(at_ends[:-1], at_ends[1:])
+        heights = up(np.max(bounds, axis=0), roundings=1000)
     return np.exp(points[: len(heights)]), np.minimum(heights, 1.0)

@@ -37,7 +37,7 @@ class RenyiAccountant(Accountant):
     adjacency: Adjacency
     orders: NDArray[np.float64] = attrs.field(factory=default_orders)
     spent: dict[Event, int] = attrs.field(factory=dict)
-    _known: dict[Event, NDArray[np.float64]] = attrs.field(factory=dict, repr=False)
+    _cache: dict[Event, NDArray[np.float64]] = attrs.field(factory=dict, repr=False)
 
     def compose(self, event: Event, count: int = 1) -> "RenyiAccountant":
         """Equal events are counted together; their divergences are computed when asked for.
@@ -59,13 +59,13 @@ class RenyiAccountant(Accountant):
 
     def _divergences(self, event: Event) -> NDArray[np.float64]:
         """Computed once for an accountant and all that are composed from it."""
-        if event not in self._known:
-            self._known[event] = need_value(
+        if event not in self._cache:
+            self._cache[event] = need_value(
                 event.claims.renyi,
                 UnsupportedEventError,
                 f"{label_of(event)} has no Rényi divergences",
             )(self.orders)
-        return self._known[event]
+        return self._cache[event]
 
     def epsilon(self, delta: float) -> Interval:
         """What the total implies at the best order; no lower end is claimed.

@@ -12,7 +12,7 @@ from opendp.metrics import change_one_distance, symmetric_distance
 from opendp.mod import Domain as OpenDPDomain, Metric
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Adjacency, Plan
-from dpcore.encoding.cells import named
+from dpcore.encoding.cells import columns_by_name
 from dpcore.encoding.misfits import fit
 from dpcore.errors import AdjacencyError
 
@@ -44,7 +44,7 @@ def table_domain(plan: Plan) -> OpenDPDomain:
     strict = plan.request.on_invalid == "refuse"
 
     def member(table: object) -> bool:
-        columns: Any = named(table)
+        columns: Any = columns_by_name(table)
         if not (isinstance(columns, Mapping) or hasattr(columns, "columns")):
             return False
         if any(name not in columns for name in declared.raw):

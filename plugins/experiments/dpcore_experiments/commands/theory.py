@@ -11,7 +11,7 @@ from dpcore.console.console import columns, guarded, out, show_json, show_list
 from dpcore.console.parameters import argument, command
 from dpcore.errors import SpecError, need, shown
 from dpcore.learners.statement import Statement
-from dpcore.registry.plugin_files import one, shipped
+from dpcore.registry.plugin_files import find_entry, shipped
 from dpcore.registry.registry import Registry
 from dpcore.siblings import INSTALL
 
@@ -31,7 +31,7 @@ def theory(statement: str | None, values: tuple[str, ...], json: bool) -> None:
         if statement is None:
             _list(registry, json=json)
             return
-        definition: Statement = one(registry, "theory", "statement", statement)
+        definition: Statement = find_entry(registry, "theory", "statement", statement)
         # Without parameters it explains instead of failing.
         if not values:
             _show(definition, statement, json=json)

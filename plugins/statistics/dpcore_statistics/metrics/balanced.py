@@ -54,24 +54,24 @@ class BalancedAccuracy(PricedMetric):
         """One clause about the shares that the theorem above is about."""
         return f"{name}: shares predicted right on the hold-out, by class"
 
-    def statistic(self, held: Held) -> float:
+    def statistic(self, hold_out: Held) -> float:
         """PRIVATE: B above, which counts a rare class as k records."""
-        assert isinstance(held.target, Classes), "it is about classes"
-        classes, right = held.classes(), held.predicted == held.truth
-        counts = np.bincount(classes, minlength=held.target.count)
-        hits = np.bincount(classes[right], minlength=held.target.count)
+        assert isinstance(hold_out.target, Classes), "it is about classes"
+        classes, right = hold_out.classes(), hold_out.predicted == hold_out.truth
+        counts = np.bincount(classes, minlength=hold_out.target.count)
+        hits = np.bincount(classes[right], minlength=hold_out.target.count)
         # The k in the denominator bounds what one record moves (the theorem above).
-        shares = hits / np.maximum(counts, rare(self.least, held.truth.size))
-        return min(math.fsum(shares) / held.target.count, 1.0)
+        shares = hits / np.maximum(counts, rare(self.least, hold_out.truth.size))
+        return min(math.fsum(shares) / hold_out.target.count, 1.0)
 
-    def measured(self, held: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: Held) -> Mapping[str, float]:
         """PRIVATE: of the classes that have records; of all records, and of each group."""
-        assert isinstance(held.target, Classes), "it is about classes"
-        classes, right = held.classes(), held.predicted == held.truth
+        assert isinstance(hold_out.target, Classes), "it is about classes"
+        classes, right = hold_out.classes(), hold_out.predicted == hold_out.truth
         means = {}
-        for name, rows in held.parts():
-            counts = np.bincount(classes[rows], minlength=held.target.count)
-            hits = np.bincount(classes[rows & right], minlength=held.target.count)
+        for name, rows in hold_out.parts():
+            counts = np.bincount(classes[rows], minlength=hold_out.target.count)
+            hits = np.bincount(classes[rows & right], minlength=hold_out.target.count)
             # This goes to the operator: a class without records has no share to be averaged.
             present = counts > 0
             means[name] = float(np.mean(hits[present] / counts[present]))

@@ -48,33 +48,33 @@ class CalibrationError(PricedMetric):
         """One clause about the bins that the bound above is about."""
         return f"{name}: probabilities less shares on the hold-out, by bin"
 
-    def statistic(self, held: Held) -> float:
+    def statistic(self, hold_out: Held) -> float:
         """PRIVATE: sum over bins of |sum of probabilities - number of the second class| / n."""
-        bins, residuals = self._bins(held.scores), held.scores - held.second()
+        bins, residuals = self._bins(hold_out.scores), hold_out.scores - hold_out.second()
         # `fsum` rounds correctly, so that the order of records changes no bit.
         total = math.fsum(
             abs(math.fsum(residuals[bins == bin_number])) for bin_number in np.unique(bins)
         )
-        return min(total / held.truth.size, 1.0)
+        return min(total / hold_out.truth.size, 1.0)
 
-    def measured(self, held: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: Held) -> Mapping[str, float]:
         """PRIVATE: of all records, and of each group."""
-        bins, residuals = self._bins(held.scores), held.scores - held.second()
+        bins, residuals = self._bins(hold_out.scores), hold_out.scores - hold_out.second()
         return {
             name: float(
                 np.abs(np.bincount(bins[rows], residuals[rows], self.bins)).sum() / rows.sum()
             )
-            for name, rows in held.parts()
+            for name, rows in hold_out.parts()
         }
 
-    def curve(self, held: Held) -> Curve | None:
+    def curve(self, hold_out: Held) -> Curve | None:
         """PRIVATE: of every bin with records, the mean probability and the share."""
-        bins = self._bins(held.scores)
+        bins = self._bins(hold_out.scores)
         counts = np.bincount(bins, minlength=self.bins)
         present = counts > 0
         probabilities, shares = (
             np.bincount(bins, values, self.bins)[present] / counts[present]
-            for values in (held.scores, held.second())
+            for values in (hold_out.scores, hold_out.second())
         )
         return Curve(
             across="stated probability of the second class",

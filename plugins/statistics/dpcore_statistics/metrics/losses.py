@@ -32,7 +32,7 @@ class _MeanLoss(PricedMetric):
     needs_probabilities: ClassVar[bool] = True
 
     @abstractmethod
-    def terms(self, held: Held) -> NDArray[np.float64]:
+    def terms(self, hold_out: Held) -> NDArray[np.float64]:
         """PRIVATE: one a record, shape (n,)."""
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
@@ -44,14 +44,14 @@ class _MeanLoss(PricedMetric):
         """One clause: the statistic is a mean of terms in a public range."""
         return f"mean of {name} terms over the hold-out, each in a public range"
 
-    def statistic(self, held: Held) -> float:
+    def statistic(self, hold_out: Held) -> float:
         """PRIVATE: from a correctly rounded sum."""
-        return math.fsum(self.terms(held)) / held.truth.size
+        return math.fsum(self.terms(hold_out)) / hold_out.truth.size
 
-    def measured(self, held: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: Held) -> Mapping[str, float]:
         """PRIVATE: of all records, and of each group."""
-        terms = self.terms(held)
-        return {name: math.fsum(terms[rows]) / int(rows.sum()) for name, rows in held.parts()}
+        terms = self.terms(hold_out)
+        return {name: math.fsum(terms[rows]) / int(rows.sum()) for name, rows in hold_out.parts()}
 
 
 @attrs.frozen(kw_only=True)
@@ -68,11 +68,11 @@ class LogLoss(_MeanLoss):
         """ln(1/clip) for classes, rounded up; None for a range."""
         return up(-math.log(self.clip), roundings=4) if isinstance(target, Classes) else None
 
-    def terms(self, held: Held) -> NDArray[np.float64]:
+    def terms(self, hold_out: Held) -> NDArray[np.float64]:
         """PRIVATE: -ln max(p, clip), at most `reach`."""
         # Clipping comes before the logarithm: the public c is what bounds a term.
-        assert held.probabilities is not None, "there are probabilities"
-        stated = held.probabilities[np.arange(held.truth.size), held.classes()]
+        assert hold_out.probabilities is not None, "there are probabilities"
+        stated = hold_out.probabilities[np.arange(hold_out.truth.size), hold_out.classes()]
         return np.asarray(-np.log(np.maximum(stated, self.clip)))
 
 
@@ -84,9 +84,11 @@ class BrierScore(_MeanLoss):
         """1 for classes; None for a range."""
         return 1.0 if isinstance(target, Classes) else None
 
-    def terms(self, held: Held) -> NDArray[np.float64]:
+    def terms(self, hold_out: Held) -> NDArray[np.float64]:
         """PRIVATE: half the squares, summed over classes."""
-        assert held.probabilities is not None, "there are probabilities"
+        assert hold_out.probabilities is not None, "there are probabilities"
         # Half the squared distance of two points of the simplex is at most 1.
-        residuals = held.probabilities - np.eye(held.probabilities.shape[1])[held.classes()]
+        residuals = (
+            hold_out.probabilities - np.eye(hold_out.probabilities.shape[1])[hold_out.classes()]
+        )
         return np.asarray(np.minimum((residuals**2).sum(axis=1) / 2, 1.0))

@@ -59,12 +59,12 @@ class Parity(Metric):
         """True: numbers and classes both have laws to compare."""
         return True
 
-    def measured(self, held: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: Held) -> Mapping[str, float]:
         """PRIVATE: of all pairs of groups with records."""
-        parts = [held.predicted[rows] for _, rows in held.members()]
+        parts = [hold_out.predicted[rows] for _, rows in hold_out.members()]
         result = {WHOLE: 0.0, "floor": 0.0, "p": 1.0}
         for first, second in itertools.combinations(parts, 2):
-            gap = self._pair_distance(first, second, held.target)
+            gap = self._pair_distance(first, second, hold_out.target)
             # The floor and p are those of the pair that lies farthest apart.
             if gap >= result[WHOLE]:
                 result = {

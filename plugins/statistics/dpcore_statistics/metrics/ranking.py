@@ -95,26 +95,26 @@ class AreaUnderCurve(PricedMetric):
         """One clause about the area that the theorem above is about."""
         return f"{name}: area under the curve on the hold-out, drawn to 1/2 if a class is rare"
 
-    def statistic(self, held: Held) -> float:
+    def statistic(self, hold_out: Held) -> float:
         """PRIVATE: A above; 1/2 where all are of one class."""
-        n, (double_sum, product) = held.truth.size, pairs(held.scores, held.second())
+        n, (double_sum, product) = hold_out.truth.size, pairs(hold_out.scores, hold_out.second())
         # A in integers up to the one division; the 1 serves a hold-out of a single record.
         k = rare(self.least, n)
         return 0.5 + (double_sum - product) / (2 * max(product, k * (n - k), 1))
 
-    def measured(self, held: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: Held) -> Mapping[str, float]:
         """PRIVATE: the area itself, of all records and each group; NaN where all are of a class."""
-        scores, second, areas = held.scores, held.second(), {}
-        for name, rows in held.parts():
+        scores, second, areas = hold_out.scores, hold_out.second(), {}
+        for name, rows in hold_out.parts():
             double_sum, product = pairs(scores[rows], second[rows])
             areas[name] = double_sum / (2 * product) if product else math.nan
         return areas
 
-    def curve(self, held: Held) -> Curve | None:
+    def curve(self, hold_out: Held) -> Curve | None:
         """PRIVATE: the ROC curve; None where all are of one class."""
-        second = held.second()
-        order = np.argsort(-held.scores, kind="stable")
-        ranked, hits = held.scores[order], second[order]
+        second = hold_out.second()
+        order = np.argsort(-hold_out.scores, kind="stable")
+        ranked, hits = hold_out.scores[order], second[order]
         if not hits.any() or hits.all():
             return None
         # One point for each different score: records that tie have no order.

@@ -22,15 +22,15 @@ class _Rate(Metric):
         """Whether the target has exactly two classes."""
         return isinstance(target, Classes) and target.count == 2
 
-    def measured(self, held: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: Held) -> Mapping[str, float]:
         """PRIVATE: NaN where no record counts."""
-        assert isinstance(held.target, Classes), "rates are of classes"
-        second = held.target.named(np.array([1]))[0]
-        is_counted = self.counted(held.truth == second)
-        positive = held.predicted == second
+        assert isinstance(hold_out.target, Classes), "rates are of classes"
+        second = hold_out.target.named(np.array([1]))[0]
+        is_counted = self.counted(hold_out.truth == second)
+        positive = hold_out.predicted == second
         rates = {
             name: float(positive[rows & is_counted].mean()) if (rows & is_counted).any() else np.nan
-            for name, rows in held.parts()
+            for name, rows in hold_out.parts()
         }
         # The gap is that of groups in which some record counts.
         groups = [rate for name, rate in rates.items() if name != WHOLE and not np.isnan(rate)]

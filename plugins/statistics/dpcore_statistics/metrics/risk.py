@@ -75,20 +75,20 @@ def clipped_moments(
     return first + centre, second + 2 * centre * first + centre**2
 
 
-def added_risk(held: Held, clip: bool) -> NDArray[np.float64]:
+def added_risk(hold_out: Held, clip: bool) -> NDArray[np.float64]:
     """PRIVATE: what noise adds to each record's expected squared error, shape (n,).
 
     Raises:
         ContractError: the law of the scores is not known, or clipped and not normal.
     """
-    if (law := held.law) is None or (clip and not law.normal):
+    if (law := hold_out.law) is None or (clip and not law.normal):
         raise ContractError("the closed form needs a score whose noise has a known normal law")
     if not clip:
         return np.asarray(law.std**2)
-    target = held.target
+    target = hold_out.target
     assert isinstance(target, Range), "squared errors are of numbers"
     first, second = clipped_moments(law.mean, law.std, target.low, target.high)
-    truth = np.asarray(held.truth, dtype=np.float64)
+    truth = np.asarray(hold_out.truth, dtype=np.float64)
     # The comparison is with the same fit without noise, clipped in the same way.
     noiseless_error = np.clip(law.mean, target.low, target.high) - truth
     increase = second - 2 * truth * first + truth**2 - noiseless_error**2
@@ -111,10 +111,10 @@ class _Risk(Metric):
         """Whether the target is a range: classes have no squared error."""
         return not isinstance(target, Classes)
 
-    def measured(self, held: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: Held) -> Mapping[str, float]:
         """PRIVATE: from the mean added risk of all records, and of each group."""
-        increase = added_risk(held, self.clip)
-        return self.told({name: float(increase[rows].mean()) for name, rows in held.parts()})
+        increase = added_risk(hold_out, self.clip)
+        return self.told({name: float(increase[rows].mean()) for name, rows in hold_out.parts()})
 
     @abstractmethod
     def told(self, risks: Mapping[str, float]) -> Mapping[str, float]:

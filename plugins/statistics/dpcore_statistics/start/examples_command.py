@@ -9,7 +9,7 @@ from dpcore.console.console import columns, guarded, out, show_json, show_list
 from dpcore.console.named_commands import NamedCommands
 from dpcore.console.parameters import PATH, argument, json_option
 from dpcore.errors import SpecError, need
-from dpcore.registry.plugin_files import beside, one, shipped
+from dpcore.registry.plugin_files import beside, find_entry, shipped
 from dpcore.registry.registry import Registry
 from dpcore.siblings import INSTALL
 
@@ -64,7 +64,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _spec(name: str) -> Path:
-    return cast(Path, one(Registry.default(), "examples", "example", name))
+    return cast(Path, find_entry(Registry.default(), "examples", "example", name))
 
 
 @examples.command()

@@ -163,7 +163,7 @@ class Trial:
 
     def expected(self, selection: Selection = EVERYTHING) -> Exact:
         records = project_table(DOMAIN, self.table())
-        (total,) = _summed(records.take(np.flatnonzero(selection.kept(0, _RECORDS))))
+        (total,) = _summed(records.take(np.flatnonzero(selection.contains(0, _RECORDS))))
         return total
 
 
@@ -201,7 +201,7 @@ def _selected(trial: Trial) -> str:
     out = Smallest.of(secret.runtime("out").by_place, 90, _RECORDS)
     sample = Coins(secret.runtime("sample").by_place, 1 << 61)
     places = np.arange(_RECORDS)
-    inside = ~out.kept(0, _RECORDS) & sample.kept(0, _RECORDS)
+    inside = ~out.contains(0, _RECORDS) & sample.contains(0, _RECORDS)
     records = project_table(DOMAIN, trial.table())
     (selected_total,) = _summed(records.take(places[inside]))
     for cut in trial.cuts:

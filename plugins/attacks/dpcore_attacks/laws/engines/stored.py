@@ -283,7 +283,7 @@ def _selected(trial: _Trial) -> str:
     stored = trial.served[0]
     count = len(stored.table["y"])
     out = Smallest.of(SecretCoins.rehearsal(7).runtime("out").by_place, count // 7, count)
-    places = np.flatnonzero(Complement(out).kept(0, count))
+    places = np.flatnonzero(Complement(out).contains(0, count))
     records = project_table(_DOMAIN, stored.table).take(places)
     refusals = []
     with stored.accepted(trial.make) as engine:

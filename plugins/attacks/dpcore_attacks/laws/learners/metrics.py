@@ -201,11 +201,11 @@ def _pure(metric: Metric, targets: Sequence[_Kinds], rng: np.random.Generator) -
     return f"{len(holdouts)} hold-outs, twice"
 
 
-def _figures(metric: Metric, held: Held) -> tuple[str, str]:
+def _figures(metric: Metric, hold_out: Held) -> tuple[str, str]:
     """All that it tells of a hold-out, then what it states of a released number: texts, so that NaN
     equals itself.
     """
-    figures = sorted((name, float(value)) for name, value in metric.measured(held).items())
+    figures = sorted((name, float(value)) for name, value in metric.measured(hold_out).items())
     if not isinstance(metric, PricedMetric):
         return repr(figures), ""
-    return repr((figures, metric.statistic(held))), repr(metric.stated(0.25))
+    return repr((figures, metric.statistic(hold_out))), repr(metric.stated(0.25))

@@ -41,7 +41,7 @@ def by_bounding(people: People, blocks: Sequence[Block], secret: SecretCoins) ->
     bounding = Bounding(people.records, secret.runtime("people").by_place)
     for block in blocks:
         bounding.add(block[people.column])
-    return bounding.used(bounding.places).rows
+    return bounding.person_codes(bounding.places).rows
 
 
 def person_verdicts(

@@ -18,7 +18,7 @@ from dpcore.domain.columns import Holds
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
 from dpcore.source import Location, Part, Reading, Source
-from dpcore.sources.read_all import whole
+from dpcore.sources.read_all import read_columns
 from dpcore_attacks.attacks.source_constants import written
 from dpcore_attacks.laws.law import (
     BrokenLawError,
@@ -125,7 +125,7 @@ def _bits(records: Records) -> tuple[bytes, bytes]:
 
 
 def _read(open_source: Open) -> tuple[bytes, bytes]:
-    return _bits(project_table(_DOMAIN, whole(open_source(_READING), _READING, "it")))
+    return _bits(project_table(_DOMAIN, read_columns(open_source(_READING), _READING, "it")))
 
 
 def _every_record(opened: _Opened) -> str:
@@ -171,7 +171,7 @@ def _silent(opened: _Opened) -> str:
     absent = attrs.evolve(_READING, columns={**_READING.columns, "absent": Holds.NUMBERS})
     (open_source,) = [source for name, _, source in opened() if name == _ONE]
     try:
-        whole(open_source(absent), absent, "it")
+        read_columns(open_source(absent), absent, "it")
     except SourceError as error:
         fail_if(str(_SECRET) in str(error), "the message holds a cell")
         return "of one record"
