@@ -41,7 +41,7 @@ def fit_of_source(spec: Spec, rich_role: bool = False) -> Fit:
     # A sealed run has no operator to whom anything about records may be shown.
     with spec.locate_errors():
         need(
-            not spec.request.sealed,
+            not spec.request.records.sealed,
             SpecError,
             "it has no operator channel to show the data's fit on",
             "sealed",
@@ -56,7 +56,7 @@ def require_fit(spec: Spec, fit: Fit) -> None:
         SourceError: there are misfits, and a run projects none.
     """
     need(
-        not fit.misfits or spec.request.on_invalid != "refuse",
+        not fit.misfits or spec.request.records.on_invalid != "refuse",
         SourceError,
         "a run refuses these records: mend them, declare a default for the column, or set "
         "on_invalid: project, which maps them into the domain",

@@ -93,7 +93,7 @@ def statements_of(
         return ()
     from dpcore.private.workload import workload_of
 
-    domain, refuse = spec.request.domain, spec.request.on_invalid == "refuse"
+    domain, refuse = spec.request.domain, spec.request.records.on_invalid == "refuse"
     source = open_source(
         spec.source, spec.folder, spec.csv, domain, refuse=refuse, total=not refuse,
         rich_role=rich_role,

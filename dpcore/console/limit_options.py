@@ -5,7 +5,8 @@ import contextlib
 import attrs
 import click
 
-from dpcore.claims.plan.cost_statement import Resources
+from dpcore.claims.plan.cost_statement import Limits, Resources
+from dpcore.claims.plan.request import Request
 from dpcore.specs.spec import Spec
 
 memory_option = click.option(
@@ -68,14 +69,9 @@ def limited(
 ) -> Spec:
     """The spec with the limits of the command line on what a run may need, and must say."""
     names = [release.name for release in spec.request.releases]
-    request = attrs.evolve(
-        spec.request,
-        memory=in_bytes(memory),
-        work=in_number(work),
-        expected=expected,
-        accept_useless=names if useless else spec.request.accept_useless,
-    )
-    return attrs.evolve(spec, request=request)
+    request = Request.of(spec.request, accept_useless=names) if useless else spec.request
+    limits = Limits(memory=in_bytes(memory), work=in_number(work), expected=expected)
+    return attrs.evolve(spec, request=request, limits=limits)
 
 
 def limit_process(resources: Resources, memory: int | None) -> None:

@@ -76,7 +76,7 @@ def run(
     """Open the data, publish the release in a new run folder, and state its guarantee."""
     with guarded():
         loaded = limited(load_spec(spec), memory, work, expected, useless=useless)
-        bytes_allowed = loaded.request.memory
+        bytes_allowed = loaded.limits.memory
         # A wrong option ends here, before any budget is reserved.
         choice = engine_choice(engine, scheduler, local_cluster, bytes_allowed)
 

@@ -32,11 +32,11 @@ def admit(request: Request, table: Table | Source | DeclaredSource) -> Table | S
             not fit, which a sealed run tells with its `ReleaseError`.
     """
     if isinstance(table, DeclaredSource):
-        table = table.open(request.domain, refuse=request.on_invalid == "refuse")
-    need(not request.sealed or HANDED_OVER not in premises_of(table), SourceError, _SEALED)
-    admitted = admit_to(request.domain, table, request.on_invalid)
+        table = table.open(request.domain, refuse=request.records.on_invalid == "refuse")
+    need(not request.records.sealed or HANDED_OVER not in premises_of(table), SourceError, _SEALED)
+    admitted = admit_to(request.domain, table, request.records.on_invalid)
     if isinstance(admitted, Source):
-        run_silenced(admitted.require_schema, request.sealed)
+        run_silenced(admitted.require_schema, request.records.sealed)
     return admitted
 
 

@@ -74,7 +74,7 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
     domain = request.domain
     table = derive_columns(domain, require_columns(domain, table))
     parsed = parse_table(domain, table)
-    if request.on_invalid == "refuse":
+    if request.records.on_invalid == "refuse":
         require_fit(domain, table, parsed)
     # Where a person is the unit, bound each person's records first: which ones stay is drawn in
     # secret, so the order of the file says nothing about it.
@@ -96,19 +96,19 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
     order = secret.runtime("shuffle").permutation(count)
     if request.adjacency.replaces:
         # The count is public, so the split may have exact sizes.
-        cut = held_out(count, request.holdout)
+        cut = held_out(count, request.records.holdout)
         holdout, train = order[:cut], order[cut:]
     else:
         # The number of records is private, so each record, or each person, gets one coin: a
         # neighbour changes one side of the split alone. A cut at a share of the count would move
         # other records when one is added.
-        is_out = secret.runtime("split").uniform(person_codes.persons) < request.holdout
+        is_out = secret.runtime("split").uniform(person_codes.persons) < request.records.holdout
         is_out = is_out[owners][order]
         holdout, train = order[is_out], order[~is_out]
     # The hold-out keeps cells as they are in the file: a model encodes them itself, as it would for
     # anyone who uses it later.
     hold_out, labels = _NONE, records.labels[holdout]
-    if request.holdout:
+    if request.records.holdout:
         hold_out = HoldOutInMemory(
             {name: cells(table[name])[rows[holdout]] for name in domain.rules},
             domain.uncentre(labels) if domain.labelled else labels,
@@ -126,7 +126,7 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
         SourceError: as `open_table`.
     """
     domain, source_parts = request.domain, source.parts()
-    if request.holdout:
+    if request.records.holdout:
         # Records are read twice, to load and to hold out, so a stream must be copied at the first
         # pass. Without a hold-out nothing is copied.
         names, folder = tuple(domain.raw), engine.spool
@@ -142,7 +142,7 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
     count = sum(counts)
     _require_count(domain, count)
     # The split is a rule over places, not a list: the engine applies it where the records are.
-    out = _select_holdout(request.holdout, request.adjacency, count, secret)
+    out = _select_holdout(request.records.holdout, request.adjacency, count, secret)
     hold_out = _NONE if out is None else _read_holdout(domain, parts, counts, out, engine.spool)
     train = EngineRecords(
         engine=engine,
@@ -177,9 +177,9 @@ def _open_watched(
     # Where a row is the unit, each has a coin of its own.
     is_out = np.zeros(person_codes.persons, dtype=np.bool_)
     hold_out: HoldOut = _NONE
-    if request.holdout:
+    if request.records.holdout:
         words = secret.runtime("split").by_place
-        is_out = Coins.chance(words, request.holdout).contains(0, person_codes.persons)
+        is_out = Coins.chance(words, request.records.holdout).contains(0, person_codes.persons)
         hold_out = _read_holdout(
             domain, parts, counts, OfPersons(person_codes, is_out), engine.spool
         )
@@ -229,7 +229,7 @@ class _Watched(Part):
 def _encoding(request: Request) -> Encoding:
     return Encoding(
         domain=request.domain,
-        refuse=request.on_invalid == "refuse",
+        refuse=request.records.on_invalid == "refuse",
         numbers=request.cut_columns,
     )
 

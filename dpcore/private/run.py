@@ -72,13 +72,13 @@ def run(
     is_spooled = isinstance(records, Source) and (engine is None or engine.is_local)
     if is_spooled and plan.resources is not None:
         spool, needs = None if engine is None else engine.spool, plan.resources
-        require_disk(spool, needs.disk, needs.memory, plan.request.memory)
+        require_disk(spool, needs.disk, needs.memory, plan.limits.memory)
     secret = SecretCoins.draw() if secret is None else secret
     if reservation is not None:
         _begin(plan, reservation, secret, door)
     # Secret coins serve one run. Noise that is drawn twice from one stream could be subtracted.
     secret.begin()
-    sealed = plan.request.sealed
+    sealed = plan.request.records.sealed
     step = do_nothing if sealed else progress  # of a sealed run no more is told than its end
     # An engine of the caller's stays open; one that is made here is closed, and its spools go.
     with (
@@ -113,7 +113,7 @@ def require_fit(
                     f"them in several: use the local engine, or a learner that reads sums"
                 )
     need(
-        not engine.tells or not plan.request.sealed,
+        not engine.tells or not plan.request.records.sealed,
         RequestError,
         "a sealed run shows no progress: make the engine without",
     )
@@ -205,7 +205,7 @@ def open_function(
     work = partial(
         _open_oracle, plan, releases[0], records, secret, reservation, _location_of(table)
     )
-    return run_silenced(work) if plan.request.sealed else work()
+    return run_silenced(work) if plan.request.records.sealed else work()
 
 
 def _open_oracle(

@@ -29,9 +29,9 @@ def workload_of(schedule: Schedule, records: Table | Source, coins: PublicCoins 
         source=records,
         domain=request.domain,
         encode=Encoding(domain=request.domain, refuse=False, numbers=request.cut_columns),
-        refuse=request.on_invalid == "refuse",
-        holdout=request.holdout,
+        refuse=request.records.on_invalid == "refuse",
+        holdout=request.records.holdout,
         sums=tuple(sums),
         others=len(sums) < len(asks),
-        sealed=request.sealed,
+        sealed=request.records.sealed,
     )

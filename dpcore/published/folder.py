@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import describe_type
+from dpcore.claims.plan.cost_statement import Limits
 from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.request import RELEASE
 from dpcore.domain.domain import Table, encoded_names
@@ -349,8 +350,8 @@ def load_run(
     is_new = lock.plan.get("cells") == "nearest_double"
     domain = attrs.evolve(spec.request.domain, cells="nearest_double" if is_new else "positions")
     tables = require_public(spec, public or {})
-    request = attrs.evolve(spec.request, domain=domain, memory=memory, work=work, public=tables)
-    spec = attrs.evolve(spec, request=request)
+    request = attrs.evolve(spec.request, domain=domain, public=tables)
+    spec = attrs.evolve(spec, request=request, limits=Limits(memory=memory, work=work))
     coins = PublicCoins(lock.key)
     need(
         spec.request.coins is None or spec.request.coins.key == lock.key,
@@ -363,7 +364,7 @@ def load_run(
     # The cost of composing is a stranger's choice: it is counted first.
     releases = enumerate(plan.schedule.releases)
     asks = [(number, ask) for number, item in releases for ask in item.asks.values()]
-    require_quick(plan.request, [[*asks, *((0, ask) for ask in plan.schedule.look)]])
+    require_quick(plan.request, [[*asks, *((0, ask) for ask in plan.schedule.look)]], spec.limits)
     note = require_covered(plan.schedule, plan.guarantee, plan.components, lock.versions)
     # The plan says how many numbers an honest archive holds: a larger one is refused unread.
     numbers, answer_limit = _count_limits(plan)

@@ -11,6 +11,7 @@ import msgspec
 
 from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.request import Request
 from dpcore.domain.moments import zone_rules
 from dpcore.errors import ReplayError, SpecError, need, shown
 from dpcore.published.bounded_reading import read_json
@@ -122,9 +123,9 @@ def relock(spec: Spec, lock: Lock, coins: PublicCoins, *, reproduce: bool = Fals
     from dpcore.published.plan_from_lock import plan_from_terms
 
     terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
-    request = attrs.evolve(spec.request, reproduce=reproduce)
+    request = Request.of(spec.request, reproduce=reproduce)
     with spec.locate_errors():
-        return plan_from_terms(request, terms, coins, spec.registry)
+        return plan_from_terms(request, terms, coins, spec.registry, spec.limits)
 
 
 def _lock(

@@ -8,12 +8,14 @@ locked terms cost, and whether they are right is what pricing the spec tells.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any, cast
 
 import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Components, Refused, SensitivityBound
+from dpcore.claims.plan.cost_statement import Limits
 from dpcore.claims.plan.parts import part_domain
 from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.planned_query import Ask, failure_over_coins
@@ -98,20 +100,23 @@ class LockedBound(SensitivityBound):
         return Refused("the lock says nothing of it") if locked is None else locked.sensitivity
 
 
-def plan_from_terms(request: Request, terms: Terms, coins: PublicCoins, registry: Registry) -> Plan:
+def plan_from_terms(
+    request: Request, terms: Terms, coins: PublicCoins, registry: Registry, limits: Limits
+) -> Plan:
     """The plan of a request at what its lock says.
 
     Args:
         coins: The lock's.
         registry: Where components are looked up.
+        limits: What this machine may do.
 
     Raises:
         ReplayError: the lock does not fit the request, or states more than the budget.
         DpcoreError: components do not fit together, or the machine has not enough room.
     """
-    part = part_domain(request.domain, request.adjacency, request.holdout)
+    part = part_domain(request.domain, request.adjacency, request.records.holdout)
     # Room is this machine's, so that it is asked for anew; the price in privacy is not.
-    require_room(request, part)
+    require_room(request, part, limits)
     need(
         len(terms.releases) == len(request.releases),
         ReplayError,
@@ -139,7 +144,8 @@ def plan_from_terms(request: Request, terms: Terms, coins: PublicCoins, registry
         ),
         coins=None if gamma else coins,
         components=components,
-        resources=with_queries(releases, request, part),
+        resources=with_queries(releases, request, part, limits),
+        limits=limits,
     )
 
 
@@ -155,7 +161,7 @@ def _schedule_release(
     if locked.withholds_count:
         part = attrs.evolve(part, exact=None, limit=part.at_most)
     # With `locked` a bound speaks of persons already, and is not asked about one record again.
-    bounds = Bounds(part, adjacency, components, request.reproduce, locked=True)
+    bounds = Bounds(part, adjacency, components, request.accepted.reproduce, locked=True)
     locked_release = attrs.evolve(release, bound=LockedBound(asks=locked.asks))
     scheduled = bounds.release(locked_release, locked.mu, coins)
     # Only noise comes from the lock; queries, shares and mechanisms are those of its spec.
@@ -184,9 +190,10 @@ def _set_noise(mechanism: AnyMechanism, noise: Any) -> AnyMechanism:
 def _look(request: Request, releases: Sequence[Scheduled], terms: Terms) -> tuple[Ask, ...]:
     """What is asked of the hold-out, group by group, at what the lock says."""
     # Planned as in pricing; a lock that says nothing of one of these queries is refused.
-    size = len(releases) // request.separate
-    groups = [releases[start : start + size] for start in range(0, len(releases), size)]
-    return tuple(_apply_lock(ask, terms) for group in groups for ask in plan_look(request, group))
+    groups = groupby(releases, lambda scheduled: scheduled.release.group)
+    return tuple(
+        _apply_lock(ask, terms) for _, group in groups for ask in plan_look(request, [*group])
+    )
 
 
 def _apply_lock(ask: Ask, terms: Terms) -> Ask:
@@ -207,7 +214,9 @@ def _require_budget(request: Request, terms: Terms, gamma: float) -> None:
     )
     # Of separate groups each meets the budget.
     need(
-        request.reproduce or request.separate > 1 or 0 <= terms.epsilon <= budget.epsilon,
+        request.accepted.reproduce
+        or len(request.groups) > 1
+        or 0 <= terms.epsilon <= budget.epsilon,
         ReplayError,
         f"the lock states epsilon={terms.epsilon!r}, its spec allows {budget.epsilon!r}",
     )

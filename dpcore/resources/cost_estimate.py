@@ -2,11 +2,11 @@
 
 Work is counted in multiplications, so that a limit means the same on every machine. Both prices are
 made of public facts alone: where the number of records is private, of the upper bound that is
-declared (`at_most`), else of the number that the operator expects (`Request.expected`), or of no
+declared (`at_most`), else of the number that the operator expects (`Limits.expected`), or of no
 records where there is none. So a refusal tells nothing of the records. They are asked for before
 anything is priced: a component's count may fill the memory by itself.
 
-Where records come in blocks (`Request.blocks`) and every learner reads in blocks, some blocks are
+Where records come in blocks (`Intake.blocks`) and every learner reads in blocks, some blocks are
 in memory, and all records on disk; else all are in memory.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 
-from dpcore.claims.plan.cost_statement import Resources, resources_of
+from dpcore.claims.plan.cost_statement import Limits, Resources, resources_of
 from dpcore.claims.plan.request import Request
 from dpcore.claims.plan.schedule import Scheduled
 from dpcore.domain.domain import Domain
@@ -71,23 +71,23 @@ def read_work(text: str) -> int:
     return int(int(digits + decimals) * 10 ** int(match[2] or 0) // 10 ** len(decimals))
 
 
-def require_room(request: Request, part: Domain) -> None:
+def require_room(request: Request, part: Domain, limits: Limits) -> None:
     """Refuse components that need too much, before anything is priced.
 
     Raises:
         ResourceError: more than the limit, however the records are read.
     """
-    request, part = _with_expected(request), _expect_records(part, request)
+    part = _expect_records(part, limits)
     # Queries say how they are read, and planning them may already need what is refused here.
     try:
-        _of_components(request, part, blocks=False)
+        _of_components(request, part, limits, blocks=False)
     except ResourceError:
-        if not request.blocks:
+        if not request.records.blocks:
             raise
-        _of_components(request, part, blocks=True)
+        _of_components(request, part, limits, blocks=True)
 
 
-def _of_components(request: Request, part: Domain, *, blocks: bool) -> Resources:
+def _of_components(request: Request, part: Domain, limits: Limits, *, blocks: bool) -> Resources:
     """What the components of a request say.
 
     Args:
@@ -97,7 +97,7 @@ def _of_components(request: Request, part: Domain, *, blocks: bool) -> Resources
         ResourceError: more than the limit, at the release that needs most.
     """
     # In blocks, the records are on disk; else the table stays in memory beside every fit.
-    limits = _Limits.of(request)
+    request = attrs.evolve(request, domain=_expect_records(request.domain, limits))
     table = _spooled(request) if blocks else _table(request.domain)
     total = table
     for number, release in enumerate(request.releases):
@@ -107,28 +107,30 @@ def _of_components(request: Request, part: Domain, *, blocks: bool) -> Resources
             memory = _of_part(component, _limit_records(part) if blocks else part).memory
             needs += attrs.evolve(_of_part(component, part), memory=memory)
         with below("releases", number, "learner"):
-            limits.require(needs.memory + table.memory, total.work + needs.work)
+            _require_within(limits, needs.memory + table.memory, total.work + needs.work)
         # Fits follow each other: memory is given back in between, work is not.
         total = total.largest(attrs.evolve(needs, memory=needs.memory + table.memory))
     return total
 
 
-def with_queries(releases: Iterable[Scheduled], request: Request, part: Domain) -> Resources:
+def with_queries(
+    releases: Iterable[Scheduled], request: Request, part: Domain, limits: Limits
+) -> Resources:
     """What a request needs with its plan's queries, each as often as it may be asked.
 
     Raises:
         ResourceError: more than the limit.
     """
-    limits, releases = _Limits.of(request), [*releases]
-    request, part = _with_expected(request), _expect_records(part, request)
+    releases, part = [*releases], _expect_records(part, limits)
+    records = _expect_records(request.domain, limits).at_most or 0
     reads = Reads.most(scheduled.reads for scheduled in releases if scheduled.release.of is None)
     # Only now it is known how the records are read: all are in memory where one release needs all.
-    blocks = request.blocks and reads.in_blocks
-    total = components = _of_components(request, part, blocks=blocks)
+    blocks = request.records.blocks and reads.in_blocks
+    total = components = _of_components(request, part, limits, blocks=blocks)
     for number, scheduled in enumerate(releases):
         passes = _SEARCH if scheduled.reads is Reads.LOOPS else 1
         queries = [ask.query for ask in scheduled.asks.values()]
-        sized_part = _expect_records(scheduled.part, request)
+        sized_part = _expect_records(scheduled.part, limits)
         answers = sum((_of_query(query, sized_part, passes) for query in queries), Resources())
         bytes_each = _ROW if scheduled.publishes is ReleaseKind.STATISTICS else _PUBLISHED
         numbers = sum(query.real_size * query.at_most for query in queries)
@@ -136,22 +138,18 @@ def with_queries(releases: Iterable[Scheduled], request: Request, part: Domain) 
         answers = attrs.evolve(answers, published=files)
         if blocks:
             # What every pass would compute again is kept on disk beside the records.
-            answers = attrs.evolve(answers, disk=components.disk + _derived(scheduled, request))
+            answers = attrs.evolve(answers, disk=components.disk + _derived(scheduled, records))
         with below("releases", number, "learner"):
-            limits.require(components.memory + answers.memory, total.work + answers.work)
+            _require_within(limits, components.memory + answers.memory, total.work + answers.work)
         # Answers are in memory until all are published: theirs adds up.
         total += answers
     return attrs.evolve(total, published=_FILES + total.published)
 
 
-def _with_expected(request: Request) -> Request:
-    return attrs.evolve(request, domain=_expect_records(request.domain, request))
-
-
-def _expect_records(domain: Domain, request: Request) -> Domain:
+def _expect_records(domain: Domain, limits: Limits) -> Domain:
     """The domain with as many records as the operator expects, where it declares no number."""
-    is_unknown = domain.at_most is None and request.expected is not None
-    return attrs.evolve(domain, limit=request.expected) if is_unknown else domain
+    is_unknown = domain.at_most is None and limits.expected is not None
+    return attrs.evolve(domain, limit=limits.expected) if is_unknown else domain
 
 
 def _of_query(query: Query, part: Domain, passes: int) -> Resources:
@@ -177,35 +175,22 @@ def _of_query(query: Query, part: Domain, passes: int) -> Resources:
     return Resources(memory, repeats * passes * pass_work, repeats * passes)
 
 
-@attrs.frozen
-class _Limits:
-    """The limits of one release's memory, and of the work of all releases."""
-
-    memory: int | None
-    work: int
-
-    @classmethod
-    def of(cls, request: Request) -> "_Limits":
-        # No limit of memory where neither the request nor the system names one.
-        return cls(
-            machine_memory() if request.memory is None else request.memory,
-            MOST_WORK if request.work is None else request.work,
+def _require_within(limits: Limits, memory: int, work: int) -> None:
+    """Refuse a release with these figures: its own memory, the work up to its end."""
+    # No limit of memory where neither the operator nor the system names one.
+    most_memory = machine_memory() if limits.memory is None else limits.memory
+    if most_memory is not None and memory > most_memory:
+        raise ResourceError(
+            f"needs about {in_bytes(memory)} of memory, the limit is {in_bytes(most_memory)}; "
+            f"nothing was opened or spent (--memory sets another limit)"
         )
-
-    def require(self, memory: int, work: int) -> None:
-        """Refuse a release with these figures: its own memory, the work up to its end."""
-        if self.memory is not None and memory > self.memory:
-            raise ResourceError(
-                f"needs about {in_bytes(memory)} of memory, the limit is "
-                f"{in_bytes(self.memory)}; nothing was opened or spent (--memory sets another "
-                "limit)"
-            )
-        need(
-            work <= self.work,
-            ResourceError,
-            f"needs about {in_powers(work)} multiplications, the limit is {in_powers(self.work)}; "
-            f"nothing was opened or spent (--work sets another limit)",
-        )
+    most_work = MOST_WORK if limits.work is None else limits.work
+    need(
+        work <= most_work,
+        ResourceError,
+        f"needs about {in_powers(work)} multiplications, the limit is {in_powers(most_work)}; "
+        f"nothing was opened or spent (--work sets another limit)",
+    )
 
 
 def _ids(domain: Domain) -> int:
@@ -225,7 +210,7 @@ def _spooled(request: Request) -> Resources:
     """Reading and encoding in batches; all else goes to disk, the hold-out as it was read."""
     domain = request.domain
     records, columns = domain.at_most or 0, len(domain.columns) + len(domain.groups) + 1
-    holdout_records = math.ceil(records * request.holdout)
+    holdout_records = math.ceil(records * request.records.holdout)
     memory = _table(_limit_records(domain)).memory + _ids(domain)
     row = _NUMBER * (domain.width + 1 + len(request.cut_columns))
     encoded = (2 if holdout_records else 1) * records * row
@@ -235,14 +220,14 @@ def _spooled(request: Request) -> Resources:
     return Resources(memory, records * columns, 1, spool, cells=readings * records * columns)
 
 
-def _derived(scheduled: Scheduled, request: Request) -> int:
+def _derived(scheduled: Scheduled, records: int) -> int:
     """What a descent or a loop derives once for all its passes: 32-bit rows, and two numbers a
     record."""
     loops = scheduled.reads is Reads.LOOPS
     widths = [
         ask.query.real_size for ask in scheduled.asks.values() if loops or ask.query.at_most > 1
     ]
-    return (request.domain.at_most or 0) * (4 * max(widths) + 2 * _NUMBER) if widths else 0
+    return records * (4 * max(widths) + 2 * _NUMBER) if widths else 0
 
 
 def _limit_records(domain: Domain) -> Domain:

@@ -9,6 +9,7 @@ public spec alone and is the same on every machine; it is an estimate, to within
 import contextlib
 from collections.abc import Iterable, Sequence
 
+from dpcore.claims.plan.cost_statement import Limits
 from dpcore.claims.plan.planned_query import Ask
 from dpcore.claims.plan.request import Request
 from dpcore.claims.pricing.calibration import at_first_guess
@@ -23,7 +24,9 @@ _VALUE = 50  # multiplications of a Gaussian curve at one point
 _BESIDE = 32  # what an event costs beside the values of its curve, in these
 
 
-def require_quick(request: Request, groups: Iterable[Sequence[tuple[int, Ask]]]) -> int:
+def require_quick(
+    request: Request, groups: Iterable[Sequence[tuple[int, Ask]]], limits: Limits
+) -> int:
     """The multiplications, if they are no more than the limit.
 
     Args:
@@ -32,7 +35,7 @@ def require_quick(request: Request, groups: Iterable[Sequence[tuple[int, Ask]]])
     Raises:
         ResourceError: more than the limit, at the release that reaches it.
     """
-    limit, total, culprit = max(MOST_PRICING, request.work or 0), 0, None
+    limit, total, culprit = max(MOST_PRICING, limits.work or 0), 0, None
     for group in groups:
         kinds: set[Event | None] = set()
         for number, ask in _scale_group(request, group):

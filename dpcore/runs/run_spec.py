@@ -18,6 +18,7 @@ import attrs
 import msgspec
 
 from dpcore.claims.plan.plan import Plan
+from dpcore.claims.plan.request import Request
 from dpcore.domain.domain import Table
 from dpcore.errors import (
     NotPublishedError,
@@ -110,12 +111,12 @@ def run(
     """
     start = time.monotonic()
     spec = spec if isinstance(spec, Spec) else load_spec(spec)
-    sealed = spec.request.sealed
+    sealed = spec.request.records.sealed
     # A table that was handed over is in memory, however its learners read.
-    expected = spec.request.expected if expected is None else expected
     blocks = table is None or isinstance(table, Unopened)
-    sized = attrs.evolve(spec.request, blocks=blocks, expected=expected)
-    locked_spec = locked(attrs.evolve(spec, request=sized))
+    limits = spec.limits if expected is None else attrs.evolve(spec.limits, expected=expected)
+    request = Request.of(spec.request, blocks=blocks)
+    locked_spec = locked(attrs.evolve(spec, request=request, limits=limits))
     # A rehearsal shows private figures to the operator, and a sealed run has no operator.
     with spec.locate_errors():
         message = "it has no operator channel to show a rehearsal on (--rehearsal)"
@@ -147,7 +148,7 @@ def run(
         require_fit(plan, live_engine, work.records)
         disk = plan.resources.disk if live_engine.is_local else 0
         size, memory = disk + plan.resources.published, plan.resources.memory
-        require_disk(folder, size, memory, plan.request.memory)
+        require_disk(folder, size, memory, limits.memory)
         work = attrs.evolve(work, engine=live_engine)
         # What the schema of the records shows is refused unspent, too.
         admit(plan.request, work.records())
@@ -190,7 +191,7 @@ def reproduce(
     spec = spec if isinstance(spec, Spec) else load_spec(spec)
     with spec.locate_errors():
         message = "it has no operator channel to show a reproduction on"
-        need(not spec.request.sealed, SpecError, message, "sealed")
+        need(not spec.request.records.sealed, SpecError, message, "sealed")
     # Refuted bounds are priced as printed: a number comes out, and no guarantee with it.
     plan = spec.price(reproduce=True)
     secret = SecretCoins.draw()
@@ -221,7 +222,7 @@ class _Work:
     def open(self, reservation: Reservation | None) -> Outcome:
         """Read the records and release, telling the progress."""
         records, limit, counts = self.records(), self.plan.most_asks, itertools.count(1)
-        progress = None if self.spec.request.sealed else self.progress
+        progress = None if self.spec.request.records.sealed else self.progress
         tell = progress or (lambda so_far, limit: None)
         # How far a run is may depend on records: a sealed run has no progress to tell.
         tell(0, limit)
@@ -265,7 +266,7 @@ class _Work:
         if self.table is not None:
             return self.table
         spec, domain = self.spec, self.spec.request.domain
-        refuse = spec.request.on_invalid == "refuse"
+        refuse = spec.request.records.on_invalid == "refuse"
         place, folder = (spec.source, spec.folder) if self.source is None else (self.source, Path())
         with spec.locate_errors() if self.source is None else contextlib.nullcontext():
             ways = {"refuse": refuse, "total": not refuse, "rich_role": self.rich_role}

@@ -7,7 +7,7 @@ import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.adjacency import Adjacency
-from dpcore.claims.plan.request import Release, Request
+from dpcore.claims.plan.request import Accepted, Intake, Release, Request
 from dpcore.errors import SpecError, below, need, shown
 from dpcore.learner import Model, promises
 from dpcore.mechanism import Mechanism
@@ -19,7 +19,7 @@ from dpcore.sources.opening import Unopened, location
 from dpcore.specs.components import NAME, bind
 from dpcore.specs.declared import Declared, child
 from dpcore.specs.evaluate_key import Evaluated
-from dpcore.specs.grammar import ReleaseText
+from dpcore.specs.grammar import ReleaseText, SpecText
 from dpcore.specs.sweep import Point, releases
 from dpcore.yaml.conversion import convert
 from dpcore.yaml.error_positions import locate_errors
@@ -48,7 +48,7 @@ def requested(
             from dpcore.metrics.paid import PrivateLook
 
             look = PrivateLook(metrics=looks.metrics, epsilon=text.evaluate.private.epsilon)
-    all_releases = _releases(points, registry, text.data.public)
+    all_releases = _releases(points, registry, text)
     if text.evaluate and text.evaluate.score:
         all_releases += _scores(declaration, all_releases, text.evaluate.score, registry)
     return Request(
@@ -59,16 +59,20 @@ def requested(
         if text.accountant is None
         else _accountant(child(node, "accountant"), declaration.adjacency, registry),
         releases=all_releases,
-        separate=len(points) if text.sweep and text.sweep.budget == "each" else 1,
         coins=PublicCoins(text.coins.public) if text.coins else None,
-        holdout=declaration.holdout,
         look=look,
-        sealed=text.sealed,
-        on_invalid=declaration.on_invalid,
-        accept_assumptions=text.accept_assumptions,
-        accept_useless=text.accept_useless,
-        accept_delta=text.accept_delta,
-        premises=text.premises,
+        records=Intake(
+            holdout=declaration.holdout,
+            sealed=text.sealed,
+            on_invalid=declaration.on_invalid,
+            blocks=True,
+        ),
+        accepted=Accepted(
+            assumptions=text.accept_assumptions,
+            useless=text.accept_useless,
+            delta=text.accept_delta,
+            premises=text.premises,
+        ),
         public={
             name: Unopened(
                 location=location(path),
@@ -78,7 +82,6 @@ def requested(
             )
             for name, path in text.data.public.items()
         },
-        blocks=True,
     )
 
 
@@ -106,14 +109,8 @@ def location_of(node: Node, registry: Registry) -> Location | str:
         return cast(Location, bind(source, SOURCE, registry))
 
 
-def _releases(
-    points: tuple[Point, ...], registry: Registry, public: dict[str, str]
-) -> tuple[Release, ...]:
-    """Every release of every point; the points of a sweep are numbered in their names.
-
-    Args:
-        public: Names of public records, which are the same at every point.
-    """
+def _releases(points: tuple[Point, ...], registry: Registry, text: SpecText) -> tuple[Release, ...]:
+    """Every release of every point; the points of a sweep are numbered in their names."""
     count = sum(1 for point in points for _ in releases(point.node))
     need(
         count <= MOST_RELEASES,
@@ -136,9 +133,11 @@ def _releases(
                         # A release `of` another one follows that release's own point.
                         of=None if release.of is None else f"{release.of}-{number}",
                         inputs=tuple(
-                            name if name in public else f"{name}-{number}"
+                            # Public records are the same at every point.
+                            name if name in text.data.public else f"{name}-{number}"
                             for name in release.inputs
                         ),
+                        group=number if text.sweep and text.sweep.budget == "each" else 0,
                     )
                 need(
                     release.name not in by_name,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dpcore.checks import describe_type
+from dpcore.claims.plan.cost_statement import Limits
 from dpcore.errors import DpcoreError, need
 from dpcore.specs.columns import with_lists
 from dpcore.specs.declared import Declared, declared
@@ -48,6 +49,7 @@ class Spec:
         ledger: Place of the ledger that every run is charged to, if any.
         analyst: Whose limit inside it every run is charged to, too, if any.
         registry: Where every component was found.
+        limits: What a run may need of the machine; the text says nothing of it.
     """
 
     text: Mapping[str, Any]
@@ -61,6 +63,7 @@ class Spec:
     ledger: str | None
     analyst: str | None
     registry: Registry
+    limits: Limits = attrs.field(factory=Limits)
 
     @property
     def folder(self) -> Path | None:
@@ -81,7 +84,13 @@ class Spec:
 
         with self.locate_errors():
             coins = self.request.coins or coins
-            return price(self.request, registry=self.registry, coins=coins, reproduce=reproduce)
+            return price(
+                self.request,
+                registry=self.registry,
+                coins=coins,
+                reproduce=reproduce,
+                **attrs.asdict(self.limits),
+            )
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:

@@ -4,6 +4,7 @@ import pytest
 
 from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Release, Request, price
 from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.plan.request import Accepted, Intake
 from dpcore.errors import SpecError
 from dpcore.published.formats import FORMAT, format_of
 from dpcore.published.lock import describe
@@ -39,9 +40,34 @@ def test_fields_change_a_request_and_leave_the_given_one_alone():
     assert other.guarantee.epsilon > price(request).guarantee.epsilon
 
 
+def test_flat_keywords_go_to_the_parts_of_a_request():
+    flat = {"sealed": True, "holdout": 0.5, "accept_delta": True, "premises": ["p"]}
+    request = Request.of(**FACTS, **ONE, **flat)
+    assert request.records == Intake(sealed=True, holdout=0.5, on_invalid="project")
+    assert request.accepted == Accepted(delta=True, premises=("p",))
+    other = Request.of(request, holdout=0.25, reproduce=True)
+    assert other.records == Intake(sealed=True, holdout=0.25)
+    assert other.accepted == Accepted(delta=True, premises=("p",), reproduce=True)
+    assert other.releases is request.releases
+
+
+def test_neighbours_of_one_group_are_calibrated_together():
+    numbers = (0, 0, 1)
+    releases = [Release(**ONE, name=f"r{n}", group=group) for n, group in enumerate(numbers)]
+    plan = price(**FACTS, releases=releases)
+    assert [len(group) for group in plan.request.groups] == [2, 1]
+    first, second, third = (ask.mechanism.noise_multiplier for ask in plan.schedule.asks)
+    assert first == second
+    assert first == pytest.approx(third * 2**0.5)
+    assert plan.guarantee.epsilon > 1
+
+
 def test_an_unknown_field_and_half_a_release_are_errors():
-    with pytest.raises(TypeError, match="epsilon"):
-        price(**FACTS, **ONE, epsilon=1)
+    for field in ("epsilon", "separate"):
+        with pytest.raises(TypeError, match=field):
+            price(**FACTS, **ONE, **{field: 1})
+    with pytest.raises(TypeError, match="holdout"):
+        Request(**FACTS, releases=[Release(**ONE)], holdout=0.5)
     with pytest.raises(SpecError, match="either releases, or a learner"):
         price(**FACTS)
     with pytest.raises(SpecError, match="either releases, or a learner"):

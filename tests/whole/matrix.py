@@ -124,7 +124,7 @@ def request_of(name, mechanism, adjacency, registry, records=RECORDS):
             Release(learner=learner, mechanism=mechanism, of="model"),
         ]
         fields = {"holdout": 0.25}
-    return Request(
+    return Request.of(
         domain=domain(name, adjacency, records),
         adjacency=adjacency,
         budget=BUDGET,

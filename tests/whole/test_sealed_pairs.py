@@ -303,6 +303,6 @@ def test_what_is_printed_below_python_is_not_told(capfd, monkeypatch):
 
 def test_sealed_means_the_same_in_python_as_in_yaml():
     plan = plan_of("random_features.ridge", REPLACE_ONE)
-    assert plan.request.on_invalid == "project"
+    assert plan.request.records.on_invalid == "project"
     with pytest.raises(SpecError, match="project"):
         price(plan.request, on_invalid="refuse")

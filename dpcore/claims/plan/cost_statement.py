@@ -4,6 +4,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import attrs
 
+from dpcore.checks import positive_integer
 from dpcore.domain.domain import Domain
 from dpcore.shown import in_bytes, in_powers
 
@@ -75,6 +76,25 @@ class Resources:
             f"{self.seconds:.2g} s of a processor that adds ten million numbers in {YARDSTICK} s"
         )
         return f"about {in_bytes(self.memory)} of memory in all{disk}, {seconds}: {work}"
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What a run may need of the machine, and what its operator expects.
+
+    Args:
+        memory: Bytes that a run may need by public facts; the machine's if None.
+        work: Multiplications that it may need; 10^14 if None.
+        expected: A public estimate of a private number of records, by whoever operates the
+            machine: memory, disk and work are counted with it where the domain declares no number,
+            and nothing else is.
+    """
+
+    memory: int | None = None
+    work: int | None = None
+    expected: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
+    )
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from dpcore.shown import Drawn
 
 if TYPE_CHECKING:
     from dpcore.claims.accounting.certainty import Curve
-    from dpcore.claims.plan.cost_statement import Resources
+    from dpcore.claims.plan.cost_statement import Limits, Resources
     from dpcore.domain.domain import Table
     from dpcore.ledger.book import Ledger, Reservation
     from dpcore.ledger.charge import Charge
@@ -38,7 +38,8 @@ class Plan(Drawn):
         coins: The public coins the plan was made at; None if every run draws new ones, because a
             bound holds with a probability over them.
         components: What it is made of, and on whose code that rests.
-        resources: What a run needs of the machine, about; `dpcore.price` attaches it.
+        resources, limits: What a run needs of the machine, about, and what it may need;
+            `dpcore.price` attaches both.
     """
 
     schedule: Schedule
@@ -46,6 +47,7 @@ class Plan(Drawn):
     coins: PublicCoins | None
     components: Components = attrs.field(repr=False)
     resources: Resources = attrs.field(default=None)
+    limits: Limits = attrs.field(default=None)
     __str__ = Drawn.text
 
     def curve(self) -> Curve:

@@ -46,7 +46,7 @@ def require_covered(
         composed, delta = _compose_covered(schedule, guarantee)
         upper_end = composed.epsilon(delta).upper
         # Of a sweep each point meets the target by itself.
-        if budget.rho is not None and request.separate == 1 and upper_end <= limit:
+        if budget.rho is not None and len(request.groups) == 1 and upper_end <= limit:
             claim, limit = f"rho = {budget.rho:.6g}, which implies epsilon", budget.epsilon
             upper_end = compose(asks, ZcdpAccountant(request.adjacency)).epsilon(delta).upper
         if upper_end <= limit * (1 + _ROUNDING):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.adjacency import Adjacency
 from dpcore.bound import SensitivityBound
-from dpcore.checks import instance_of, positive_integer, probability, tupled, weight
+from dpcore.checks import instance_of, probability, tupled, weight
 from dpcore.claims.accounting.budget import PrivacyBudget
 from dpcore.claims.events.relation_text import relation_of
 from dpcore.domain.columns import Range
@@ -62,6 +63,8 @@ class Release:
             learner reads evaluated records (`dpcore.private.predictions_as_records`).
         inputs: Earlier releases of the run, whose published objects the learner starts from; and
             public records of the request.
+        group: Neighbours of one number are calibrated to the budget together, and each such group
+            by itself; the guarantee is the composition of all.
     """
 
     learner: AnyLearner = attrs.field(converter=tupled, validator=instance_of(AnyLearner))
@@ -76,45 +79,85 @@ class Release:
     predictions_at: str | None = None
     of: str | None = None
     inputs: tuple[str, ...] = ()
+    group: int = 0
 
 
 def _as_tuple(items: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(items)
 
 
+@attrs.frozen(kw_only=True)
+class Intake:
+    """How a run takes in its records.
+
+    Args:
+        holdout: Share of the records kept from the learners, in [0, 1), for an evaluation.
+        sealed: Whether the run may tell nobody that it failed, and why.
+        on_invalid: `refuse` stops a run at a record that does not fit; `project` maps it in, as
+            every sealed run does.
+        blocks: Whether the records come as a source that is read in blocks, so that learners which
+            read in blocks need no memory for all of them.
+    """
+
+    holdout: float = attrs.field(default=0.0, validator=probability)
+    sealed: bool = False
+    # A sealed run cannot stop at a record that does not fit: stopping would tell that it is there.
+    on_invalid: Literal["refuse", "project"] = attrs.field(
+        default=attrs.Factory(lambda self: "project" if self.sealed else "refuse", takes_self=True)
+    )
+    blocks: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Accepted:
+    """What the operator takes for granted, or accepts although it is no good news.
+
+    Args:
+        assumptions: Names of the assumptions a conditional claim may rest on.
+        useless: Names of releases that may say nothing, as public facts show.
+        delta: Whether a delta of 0.5 or more is meant: a record may then be published as it is
+            more often than not.
+        premises: What is taken for granted besides, word by word for the guarantee.
+        reproduce: Price a refuted or conditional claim as printed; the guarantee is then none.
+    """
+
+    assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
+    useless: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
+    delta: bool = False
+    premises: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
+    reproduce: bool = False
+
+
+# By the parts of a request, the keywords of `Request.of` for their fields.
+_PARTS = (
+    ("records", Intake, {name: name for name in ("holdout", "sealed", "on_invalid", "blocks")}),
+    (
+        "accepted",
+        Accepted,
+        {
+            **{f"accept_{name}": name for name in ("assumptions", "useless", "delta")},
+            **{name: name for name in ("premises", "reproduce")},
+        },
+    ),
+)
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Request:
-    """What `price` makes a plan from. Nothing in it comes from a record.
+    """Everything that a claim is priced from. Nothing in it comes from a record.
 
     Args:
         domain: Declared public facts.
         adjacency: Which datasets are neighbours.
         budget: The target; noise left free is calibrated to it, explicit noise is checked.
         releases: What to publish, in order.
-        accountant: Empty, for `adjacency`; the core's `auto` if None.
-        coins: Pinned public coins; drawn if None.
-        separate: The releases form that many equal consecutive groups, each calibrated to the
-            budget by itself; the guarantee is the composition of all.
-        look: Hold-out metrics that are paid for and published.
-        holdout: Share of the records kept from the learners, in [0, 1), for an evaluation.
-        sealed: Whether the run may tell nobody that it failed, and why.
-        on_invalid: `refuse` stops a run at a record that does not fit; `project` maps it in, as
-            every sealed run does.
-        accept_assumptions: Names of the assumptions a conditional claim may rest on.
-        accept_useless: Names of releases that may say nothing, as public facts show.
-        accept_delta: Whether a delta of 0.5 or more is meant: a record may then be published as it
-            is more often than not.
-        premises: What the operator takes for granted besides, word by word for the guarantee.
+        records: How the run takes in its records.
+        accepted: What the operator takes for granted, or accepts.
         public: By name, records that are declared public: as a table, or what `read_csv` returns;
             or what a session hands on.
-        expected: A public estimate of a private number of records, by whoever operates the
-            machine: memory, disk and work are counted with it where the domain declares no number,
-            and nothing else is.
-        memory: Bytes that a run may need by public facts; the machine's if None.
-        work: Multiplications that it may need; 10^14 if None.
-        blocks: Whether the records come as a source that is read in blocks, so that learners which
-            read in blocks need no memory for all of them.
-        reproduce: Price a refuted or conditional claim as printed; the guarantee is then none.
+        accountant: Empty, for `adjacency`; the core's `auto` if None.
+        coins: Pinned public coins; drawn if None.
+        look: Hold-out metrics that are paid for and published.
     """
 
     domain: Domain = attrs.field(validator=instance_of(Domain))
@@ -123,54 +166,62 @@ class Request:
     releases: tuple[Release, ...] = attrs.field(
         converter=_as_tuple, validator=attrs.validators.deep_iterable(instance_of(Release))
     )
+    records: Intake = attrs.field(factory=Intake, validator=instance_of(Intake))
+    accepted: Accepted = attrs.field(factory=Accepted, validator=instance_of(Accepted))
+    public: Mapping[str, Table | DeclaredSource | PublicInput] = attrs.field(factory=dict)
     accountant: Accountant | None = attrs.field(
         default=None, validator=attrs.validators.optional(instance_of(Accountant))
     )
     coins: PublicCoins | None = None
-    separate: int = 1
     look: PaidQueries | None = None
-    holdout: float = attrs.field(default=0.0, validator=probability)
-    sealed: bool = False
-    # A sealed run cannot stop at a record that does not fit: stopping would tell that it is there.
-    on_invalid: Literal["refuse", "project"] = attrs.field(
-        default=attrs.Factory(lambda self: "project" if self.sealed else "refuse", takes_self=True)
-    )
-    accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
-    accept_useless: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
-    accept_delta: bool = False
-    premises: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
-    public: Mapping[str, Table | DeclaredSource | PublicInput] = attrs.field(factory=dict)
-    expected: int | None = attrs.field(
-        default=None, validator=attrs.validators.optional(positive_integer)
-    )
-    memory: int | None = None
-    work: int | None = None
-    blocks: bool = False
-    reproduce: bool = False
 
     @classmethod
     def of(
         cls,
+        request: Request | None = None,
+        /,
         *,
         releases: Sequence[Release] = (),
         learner: AnyLearner | None = None,
         mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = None,
         bound: SensitivityBound | None = None,
         **fields: Any,
-    ) -> Self:
-        """A request whose only release may be given as `learner`, `mechanism` and `bound`.
+    ) -> Request:
+        """A request from flat keywords, or one that differs from another by these.
+
+        Args:
+            request: What has all other fields; their defaults if None.
+            releases: What to publish; or a single release, as `learner`, `mechanism` and `bound`.
+            fields: Fields of a request, or of its `records` by their own names, or of what is
+                `accepted`: `accept_assumptions`, `accept_useless`, `accept_delta`, `premises` and
+                `reproduce`.
 
         Raises:
             SpecError: neither releases nor a learner are given, or both are.
+            TypeError: there is no such field.
         """
+        is_single = learner is not None
         need(
-            (learner is None) != (not releases) and (learner is not None or mechanism is None),
+            (is_single != bool(releases) or (request is not None and not is_single))
+            and (is_single or mechanism is None),
             SpecError,
             "price needs either releases, or a learner with its mechanism",
         )
         if learner is not None:
             releases = (Release(learner=learner, mechanism=mechanism, bound=bound),)
-        return cls(releases=releases, **fields)
+        if releases:
+            fields["releases"] = releases
+        # Fields of the parts stand flat among the others: each goes to its own part.
+        for part, kind, names in _PARTS:
+            if flat := {names[key]: fields.pop(key) for key in names.keys() & fields.keys()}:
+                base = fields.get(part, getattr(request, part, None))
+                fields[part] = kind(**flat) if base is None else attrs.evolve(base, **flat)
+        return cls(**fields) if request is None else attrs.evolve(request, **fields)
+
+    @property
+    def groups(self) -> list[list[Release]]:
+        """The releases in groups, each of which is calibrated to the budget by itself."""
+        return [[*group] for _, group in groupby(self.releases, lambda release: release.group)]
 
     @property
     def cut_columns(self) -> tuple[str, ...]:

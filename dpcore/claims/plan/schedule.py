@@ -186,7 +186,7 @@ class Schedule:
     @property
     def in_blocks(self) -> bool:
         """Whether records come in blocks, and every learner reads in blocks."""
-        return self.request.blocks and self.reads.in_blocks
+        return self.request.records.blocks and self.reads.in_blocks
 
     @property
     def public_digests(self) -> dict[str, str]:
@@ -210,7 +210,7 @@ class Schedule:
             UselessRelease: it says nothing.
             SpecError: what is accepted is no release.
         """
-        names, accepted = [item.name for item in self.releases], self.request.accept_useless
+        names, accepted = [item.name for item in self.releases], self.request.accepted.useless
         for name in accepted:
             need(name in names, SpecError, unknown("release", name, names), "accept_useless")
         useless = {
@@ -219,7 +219,7 @@ class Schedule:
             if (limit := scheduled.part.at_most)
             and (minimum := scheduled.least_records(coins or PublicCoins(0))) > limit
         }
-        if self.request.separate > 1 and len(useless) < len(names):
+        if len(self.request.groups) > 1 and len(useless) < len(names):
             return
         for number, (minimum, limit) in useless.items():
             if names[number] not in accepted:

@@ -46,23 +46,24 @@ def explain_unbanded(
         return ""
     reach, name = len(query.bands), repr(query.name)
     groups = query.sampling.groups if type(query.sampling) is Cyclic else 1
-    # Each condition is one that the proof uses; none has a version that costs more instead.
     if reach > groups:
         return (
             f"{name} has {reach} bands, and a record may be seen again after {groups} asks: take "
             f"Cyclic sampling with {reach} groups or more, or {groups} bands"
         )
-    if not (mechanism.needs.bands and mechanism.needs.integers):
-        return f"the bands of {name} need spherical Gaussian noise: take mechanism gaussian"
-    if not sums_exactly(learner):
-        return f"the bands of {name} need a learner whose sums the core adds (SummingLearner)"
-    if not alone:
-        return f"the bands of {name} need a release that asks nothing else: make it two releases"
-    if query.sum.sign != "any":
-        return f"the bands of {name} need Sum(sign='any'), not {query.sum.sign!r}"
     is_plain = (
         isinstance(sensitivity, Sensitivity)
         and isinstance(sensitivity.validity, WorstCase)
         and not (sensitivity.solver_error or sensitivity.covers_fallback)
     )
-    return "" if is_plain else f"the bands of {name} need a worst case of exact sums, such as `sum`"
+    # Each condition is one that the proof uses; none has a version that costs more instead.
+    conditions = {
+        "spherical Gaussian noise: take mechanism gaussian": mechanism.needs.bands
+        and mechanism.needs.integers,
+        "a learner whose sums the core adds (SummingLearner)": sums_exactly(learner),
+        "a release that asks nothing else: make it two releases": alone,
+        f"Sum(sign='any'), not {query.sum.sign!r}": query.sum.sign == "any",
+        "a worst case of exact sums, such as `sum`": is_plain,
+    }
+    unmet = (way for way, is_met in conditions.items() if not is_met)
+    return next((f"the bands of {name} need {way}" for way in unmet), "")

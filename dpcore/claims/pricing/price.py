@@ -3,7 +3,7 @@
 import itertools
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 import attrs
 
@@ -14,7 +14,7 @@ from dpcore.claims.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.claims.plan.parts import part_domain
 from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.planned_query import Ask, failure_over_coins
-from dpcore.claims.plan.request import RELEASE, PublicInput, Release, Request
+from dpcore.claims.plan.request import RELEASE, PublicInput, Request
 from dpcore.claims.plan.schedule import Schedule, Scheduled, with_inputs
 from dpcore.claims.pricing.blame import find_fault, require_drawable
 from dpcore.claims.pricing.bounds_in_force import Bounds
@@ -81,14 +81,14 @@ def require_consistent(request: Request) -> Domain:
         ParameterError: the number of records does not go with the relation or the hold-out.
     """
     need(
-        not request.sealed or request.on_invalid != "refuse",
+        not request.records.sealed or request.records.on_invalid != "refuse",
         SpecError,
         "a sealed run maps every record into the domain: project",
         "on_invalid",
     )
     _judge_delta(request)
-    _groups(request)
-    return part_domain(request.domain, request.adjacency, request.holdout)
+    _require_names(request)
+    return part_domain(request.domain, request.adjacency, request.records.holdout)
 
 
 def find_bounds(request: Request, components: Components) -> Bounded:
@@ -98,7 +98,7 @@ def find_bounds(request: Request, components: Components) -> Bounded:
         NoClaimError: a bound refuses or is refuted, or bounds use up delta.
         SpecError: components do not fit together.
     """
-    read_coins, bounded_groups = _bound_groups(request, components, _groups(request))
+    read_coins, bounded_groups = _bound_groups(request, components)
     releases = [*itertools.chain(*bounded_groups)]
     kind = publication(releases, request.look)
     # Bounds that may fail over the coins take their part of delta; noise is priced at the rest.
@@ -147,24 +147,19 @@ def _judge_delta(request: Request) -> None:
     delta, records = request.budget.delta, request.domain.at_most
     leak = f"delta = {delta:g} allows that a record is published as it is with that probability"
     need(
-        delta < 0.5 or request.accept_delta,
+        delta < 0.5 or request.accepted.delta,
         SpecError,
         f"{leak}: choose one far below 1/records, or say that it is meant by accept_delta",
         ("budget", "delta"),
     )
-    if records is not None and delta * records > 1 and not request.accept_delta:
+    if records is not None and delta * records > 1 and not request.accepted.delta:
         message = f"{leak}, and {records} records are declared: choose one far below 1/{records}"
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def _groups(request: Request) -> list[Sequence[Release]]:
-    """The releases, in groups that are calibrated each by itself.
-
-    Raises:
-        SpecError: two have one name, or the groups cannot be equal.
-    """
-    releases, separate = request.releases, request.separate
-    names = [release.name for release in releases]
+def _require_names(request: Request) -> None:
+    """Refuse two releases of one name."""
+    names = [release.name for release in request.releases]
     # The paid look's answers stand among the others under its own name.
     if len({*names, RELEASE}) < len(names) + 1:
         duplicate = next(i for i, name in enumerate(names) if name in (RELEASE, *names[:i]))
@@ -172,17 +167,10 @@ def _groups(request: Request) -> list[Sequence[Release]]:
             f"releases need different names, none of them {RELEASE!r}, got {', '.join(names)}",
             f"releases.{duplicate}.name",
         )
-    need(
-        separate >= 1 and not (len(releases) % separate),
-        SpecError,
-        f"{len(releases)} releases cannot form {separate} equal groups",
-    )
-    size = len(releases) // separate
-    return [releases[start : start + size] for start in range(0, len(releases), size)]
 
 
 def _bound_groups(
-    request: Request, components: Components, groups: Iterable[Sequence[Release]]
+    request: Request, components: Components
 ) -> tuple[PublicCoins | None, list[list[Scheduled]]]:
     """The coins if a bound had to read them, and uncalibrated releases by group."""
     mu = request.budget.mu
@@ -190,7 +178,7 @@ def _bound_groups(
     def evaluate(coins: PublicCoins) -> list[list[Scheduled]]:
         bounded_groups: list[list[Scheduled]] = []
         number = itertools.count()
-        for group in groups:
+        for group in request.groups:
             total = math.fsum(release.share for release in group)
             # Squares of mu add up, so that a release's part of mu is the root of its share.
             hints = [None if mu is None else mu * math.sqrt(r.share / total) for r in group]
@@ -198,7 +186,9 @@ def _bound_groups(
             for release, hint in zip(group, hints, strict=True):
                 with below("releases", next(number)):
                     bounds = Bounds(
-                        *domain_and_adjacency(request, release), components, request.reproduce
+                        *domain_and_adjacency(request, release),
+                        components,
+                        request.accepted.reproduce,
                     )
                     bounded_groups[-1].append(bounds.release(release, hint, coins))
         return bounded_groups

@@ -23,7 +23,7 @@ def domain_and_adjacency(request: Request, release: Release) -> tuple[Domain, Ad
         ParameterError: there is no hold-out.
     """
     _require_inputs(request, release)
-    domain, adjacency, share = request.domain, request.adjacency, request.holdout
+    domain, adjacency, share = request.domain, request.adjacency, request.records.holdout
     if release.of is None:
         return part_domain(domain, adjacency, share), adjacency
     # Evaluated records are held-out ones with a model's predictions, which the model never saw.
@@ -37,7 +37,7 @@ def plan_look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
     if request.look is None:
         return ()
     names = tuple(scheduled.name for scheduled in group if promises(scheduled.learner, Model))
-    return request.look.asks(names, request.domain, request.adjacency, request.holdout)
+    return request.look.asks(names, request.domain, request.adjacency, request.records.holdout)
 
 
 def _require_inputs(request: Request, release: Release) -> None:

@@ -31,6 +31,11 @@ _BESIDE_STATISTICS = {
     ReleaseKind.PREDICTIONS: ReleaseKind.STATISTICS_AND_PREDICTIONS,
     ReleaseKind.PARAMETERS_AND_PREDICTIONS: ReleaseKind.ALL,
 }
+_WITHOUT_QUESTIONS = (
+    ReleaseKind.PARAMETERS,
+    ReleaseKind.STATISTICS,
+    ReleaseKind.PARAMETERS_AND_STATISTICS,
+)
 
 
 def statement(
@@ -83,18 +88,18 @@ def state_guarantee(
     """
     request, asks = schedule.request, schedule.asks
     # A reproduction has figures and no guarantee.
-    voided = _explain_reproduction(asks) if request.reproduce else None
+    voided = _explain_reproduction(asks) if request.accepted.reproduce else None
     return Guarantee(
         epsilon=epsilon,
         delta=request.budget.delta,
         adjacency=request.adjacency,
         release=kind,
         basis=Basis(
-            assumptions=() if request.reproduce else _assumptions(schedule),
+            assumptions=() if request.accepted.reproduce else _assumptions(schedule),
             # All that the theorems take for granted: of data, machine, bounds and questions.
             premises=(
-                *_premises(request.domain, request.on_invalid),
-                *request.premises,
+                *_premises(request.domain, request.records.on_invalid),
+                *request.accepted.premises,
                 *_room(request),
                 *dict.fromkeys(text for ask in asks for text in ask.sensitivity.premises),
                 *_questions(kind),
@@ -122,20 +127,16 @@ def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
         if isinstance(ask.sensitivity.validity, Conditional)
         for name, text in ask.sensitivity.validity.assumptions
     }
-    accepted_names = {*request.accept_assumptions}
     # A learner that may fail tells by failing. That it does not is an assumption like any other.
     if not all(release.learner.total for release in request.releases):
-        if request.sealed:
-            first = next(
-                n for n, candidate in enumerate(request.releases) if not candidate.learner.total
-            )
+        if request.records.sealed:
             raise NoClaimError(
                 "a sealed run refuses a learner that is not total: it may fail",
-                f"releases.{first}.learner",
+                f"releases.{_find_resting(schedule, NO_FAILURE.name)}.learner",
             )
         assumptions[NO_FAILURE.name] = NO_FAILURE
     # What is accepted in vain would mislead whoever reads the spec.
-    for number, name in enumerate(request.accept_assumptions):
+    for number, name in enumerate(request.accepted.assumptions):
         if name not in assumptions:
             listed = " and ".join(sorted(assumptions)) or "no assumptions"
             raise ParameterError(
@@ -145,7 +146,7 @@ def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
             )  # fmt: skip
     # Each is accepted by name: nobody agrees to what the spec does not spell out.
     for name, assumption in sorted(assumptions.items()):
-        if name not in accepted_names:
+        if name not in request.accepted.assumptions:
             raise NoClaimError(
                 f"the claim rests on the assumption {name!r} ({assumption.text}); to accept it, "
                 f"list it under accept_assumptions",
@@ -157,12 +158,10 @@ def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
 def _find_resting(schedule: Schedule, name: str) -> int:
     """Number of the first release whose claim rests on an assumption."""
     for number, scheduled in enumerate(schedule.releases):
-        if name == NO_FAILURE.name and not scheduled.learner.total:
+        validities = (ask.sensitivity.validity for ask in scheduled.asks.values())
+        names = {n for v in validities if isinstance(v, Conditional) for n, _ in v.assumptions}
+        if name in names or (name == NO_FAILURE.name and not scheduled.learner.total):
             return number
-        for ask in scheduled.asks.values():
-            validity = ask.sensitivity.validity
-            if isinstance(validity, Conditional) and name in dict(validity.assumptions):
-                return number
     return 0
 
 
@@ -174,24 +173,6 @@ def publication(releases: Iterable[Scheduled], look: PaidQueries | None) -> Rele
     """
     kinds = [scheduled.publishes for scheduled in releases]
     model_kinds = {*kinds} - {ReleaseKind.STATISTICS}
-    if not model_kinds:
-        need(
-            look is None,
-            SpecError,
-            "a private look evaluates published models, and only statistics are published",
-            "evaluate.private",
-        )
-        return ReleaseKind.STATISTICS
-    kind = _of_models(kinds, model_kinds, look)
-    return _BESIDE_STATISTICS[kind] if ReleaseKind.STATISTICS in kinds else kind
-
-
-def _of_models(
-    kinds: Sequence[ReleaseKind], model_kinds: set[ReleaseKind], look: PaidQueries | None
-) -> ReleaseKind:
-    """What a run publishes besides statistics."""
-    if model_kinds == {ReleaseKind.PARAMETERS}:
-        return ReleaseKind.PARAMETERS
     # Parameters stay when a run ends and an oracle does not: one run cannot publish both.
     if ReleaseKind.FUNCTION in model_kinds and len({*kinds}) > 1:
         path = f"releases.{kinds.index(ReleaseKind.FUNCTION)}.predictions_at"
@@ -204,15 +185,20 @@ def _of_models(
         raise SpecError(
             "a function beside parameters needs predictions_at: its oracle ends with the run", path
         )
+    lack = (
+        "a function release publishes answers only; the operator's own evaluation works"
+        if model_kinds
+        else "only statistics are published"
+    )
     need(
-        look is None,
+        look is None or model_kinds == {ReleaseKind.PARAMETERS},
         SpecError,
-        "a private look evaluates published models, and a function release publishes answers "
-        "only; the operator's own evaluation works",
+        f"a private look evaluates published models, and {lack}",
         "evaluate.private",
     )
-    kind, *other_kinds = model_kinds
-    return ReleaseKind.PARAMETERS_AND_PREDICTIONS if other_kinds else kind
+    kind, *other_kinds = model_kinds or {ReleaseKind.STATISTICS}
+    kind = ReleaseKind.PARAMETERS_AND_PREDICTIONS if other_kinds else kind
+    return _BESIDE_STATISTICS.get(kind, kind) if ReleaseKind.STATISTICS in kinds else kind
 
 
 def _explain_reproduction(asks: Sequence[Ask]) -> str:
@@ -262,36 +248,34 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
         if domain.people is None
         else (domain.people.premise, " that are used")
     )
-    count, rows = [], "rows, counted or left out" if conditions else "records"
-    if domain.exact is not None:
-        count = [f"there are exactly {domain.exact} {rows}"]
-    elif domain.limit is not None:
-        count = [f"there are at most {domain.limit} {rows}{qualifier}"]
+    rows = "rows, counted or left out" if conditions else "records"
+    most = [] if domain.limit is None else [f"there are at most {domain.limit} {rows}{qualifier}"]
+    count = most if domain.exact is None else [f"there are exactly {domain.exact} {rows}"]
     return (fits, *only, *count, unit)
 
 
 def _room(request: Request) -> tuple[str, ...]:
     """A sealed run that fails for want of room tells how many records there are."""
     premise = "memory, disk and time suffice for every admissible number of records"
-    return (premise,) if request.sealed and request.domain.exact is None else ()
+    return (premise,) if request.records.sealed and request.domain.exact is None else ()
 
 
 def _questions(kind: ReleaseKind) -> tuple[str, ...]:
     """Where answers are published, who may choose the questions."""
     premise = "questions are chosen without the records, though maybe from earlier answers"
-    parameters, statistics = ReleaseKind.PARAMETERS, ReleaseKind.STATISTICS
-    is_plain = kind in (parameters, statistics, ReleaseKind.PARAMETERS_AND_STATISTICS)
-    return () if is_plain else (premise,)
+    return () if kind in _WITHOUT_QUESTIONS else (premise,)
 
 
 def _components(schedule: Schedule, accountant: Accountant) -> Iterable[Any]:
     """Whatever a claim rests on."""
-    request = schedule.request
-    components = [
-        (item.learner, item.bound, *(ask.mechanism for ask in item.asks.values()))
-        for item in schedule.releases
-    ]
-    return (*components, accountant, request.look)
+    return (
+        *(
+            (item.learner, item.bound, *(ask.mechanism for ask in item.asks.values()))
+            for item in schedule.releases
+        ),
+        accountant,
+        schedule.request.look,
+    )
 
 
 def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
@@ -331,12 +315,11 @@ def _is_choice(mechanism: AnyMechanism) -> bool:
 
 
 def _sources(asks: Sequence[Ask], gamma: float) -> tuple[str, ...]:
-    sources = [ask.sensitivity.source for ask in asks] + [ask.mechanism.source for ask in asks]
-    sources += [
-        ask.query.sampling.source
-        for ask in asks
-        if ask.query.sampling is not None and ask.query.sampling.source
-    ]
-    if gamma:
-        sources.append(f"{gamma:.3g} of delta for the public coins")
+    samplings = [ask.query.sampling for ask in asks if ask.query.sampling is not None]
+    sources = (
+        *(ask.sensitivity.source for ask in asks),
+        *(ask.mechanism.source for ask in asks),
+        *(sampling.source for sampling in samplings if sampling.source),
+        *([f"{gamma:.3g} of delta for the public coins"] if gamma else ()),
+    )
     return tuple(dict.fromkeys(sources))

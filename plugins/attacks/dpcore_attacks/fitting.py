@@ -64,7 +64,7 @@ class Answer:
 
 def answer(request: Request, registry: Registry) -> Answer:
     """Price a request, with every assumption accepted that its claim rests on."""
-    assumptions: list[str] = [*request.accept_assumptions]
+    assumptions: list[str] = [*request.accepted.assumptions]
     while True:
         try:
             plan = price(request, registry=registry, accept_assumptions=assumptions)
@@ -159,14 +159,14 @@ def pair_request(
     for reader in releases:
         names = {*reader.inputs, reader.of} - {None, *(r.name for r in releases)}
         releases += [by_name[name] for name in names if name in by_name]
-    return Request(
+    return Request.of(
         domain=_with_count(domain, relation),
         adjacency=relation,
         budget=_largest(request.budget),
         releases=releases[::-1],
         coins=PublicCoins(1),
-        holdout=request.holdout if any(r.of for r in releases) else 0.0,
-        accept_assumptions=request.accept_assumptions,
+        holdout=request.records.holdout if any(r.of for r in releases) else 0.0,
+        accept_assumptions=request.accepted.assumptions,
     )
 
 

@@ -371,7 +371,7 @@ def test_liars_are_found(liar, laws):
 def plan(learner, mechanism=None, adjacency=ADD_REMOVE, **fields):
     facts = domain() if adjacency.replaces else domain(records=None)
     return dpcore.price(
-        dpcore.Request(
+        dpcore.Request.of(
             domain=facts,
             adjacency=adjacency,
             releases=(

@@ -15,7 +15,7 @@ from dpcore.runs import price as pricing
 from dpcore.specs.spec import spec_of_text
 
 
-def request(shares, mechanism="discrete_gaussian", **limits):
+def request(shares, mechanism="discrete_gaussian"):
     """Counts, one a share."""
     releases = [
         {
@@ -34,7 +34,7 @@ def request(shares, mechanism="discrete_gaussian", **limits):
         "budget": {"epsilon": 1, "delta": 1e-6},
         "releases": releases,
     }
-    return attrs.evolve(spec_of_text(json.dumps(told), "s.yaml").request, **limits)
+    return spec_of_text(json.dumps(told), "s.yaml").request
 
 
 DIFFERENT = [1 + number / 7 for number in range(130)]
@@ -78,12 +78,15 @@ def test_many_different_curves_are_refused_before_any_is_looked_at(blind):
 )
 def test_what_is_quick_or_allowed_is_priced(blind, shares, mechanism, limits):
     with pytest.raises(LookedAtError):
-        pricing.price(request(shares, mechanism, **limits))
+        pricing.price(request(shares, mechanism), **limits)
 
 
 def test_groups_that_are_calibrated_apart_add_up(blind):
+    asked = request(DIFFERENT[:50] * 4)
+    numbers = enumerate(asked.releases)
+    releases = [attrs.evolve(release, group=number // 50) for number, release in numbers]
     with pytest.raises(ResourceError, match="pricing needs"):
-        pricing.price(attrs.evolve(request(DIFFERENT[:50] * 4), separate=4))
+        pricing.price(asked, releases=releases)
 
 
 def test_mixtures_count_as_what_they_mix():

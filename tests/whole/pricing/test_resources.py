@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from dpcore.claims.plan.cost_statement import Resources
+from dpcore.claims.plan.cost_statement import Limits, Resources
 from dpcore.errors import ParameterError, ResourceError
 from dpcore.resources.cost_estimate import read_memory, read_work
 from dpcore.resources.room import machine_memory
@@ -62,7 +62,7 @@ def test_what_would_fill_the_memory_is_refused_before_it_is_priced(case):
     import attrs
 
     asked = spec(**case)
-    asked = attrs.evolve(asked, request=attrs.evolve(asked.request, memory=8 * 10**9))
+    asked = attrs.evolve(asked, limits=Limits(memory=8 * 10**9))
     began = time.process_time()
     with pytest.raises(ResourceError, match="of memory, the limit is 8 GB; nothing was opened"):
         asked.price()
@@ -94,25 +94,21 @@ def test_an_expected_number_of_records_counts_as_a_limit_does_and_changes_no_pri
     given = {"adjacency": "add_remove", "learner": learner, "mechanism": "gaussian"}
     private = spec(records="private", **given)
     coins = private.price().coins
-    expected = attrs.evolve(private, request=attrs.evolve(private.request, expected=10**6))
+    expected = attrs.evolve(private, limits=Limits(expected=10**6))
     limited = spec(records="{at_most: 1000000}", **given)
     plan = expected.price(coins)
     assert plan.resources == limited.price(coins).resources
     assert plan.resources.disk >= 10**6 * 3 * 8 > 0 == private.price(coins).resources.disk
     assert plan.guarantee == private.price(coins).guarantee
     # A declared number is the better one: what is expected beside it changes nothing.
-    both = attrs.evolve(limited, request=attrs.evolve(limited.request, expected=10))
+    both = attrs.evolve(limited, limits=Limits(expected=10))
     assert both.price(coins).resources == limited.price(coins).resources
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5])
 def test_what_is_no_number_of_records(count):
-    import attrs
-
-    learner = "{name: linear.clipped_gradient, features: identity, clip: 0.5}"
-    request = spec(learner=learner, records=40, mechanism="gaussian").request
     with pytest.raises((ParameterError, TypeError)):
-        attrs.evolve(request, expected=count)
+        Limits(expected=count)
 
 
 def test_seconds_add_up_from_their_counts_whatever_their_size():
@@ -162,7 +158,7 @@ def test_what_would_take_years_is_refused(case):
     import attrs
 
     asked = spec(**case)
-    asked = attrs.evolve(asked, request=attrs.evolve(asked.request, memory=10**18))
+    asked = attrs.evolve(asked, limits=Limits(memory=10**18))
     with pytest.raises(
         ResourceError, match=r"multiplications, the limit is 1e.14; nothing was"
     ) as e:
@@ -179,15 +175,11 @@ def test_work_is_that_of_all_releases_and_every_query():
     import attrs
 
     release = once.request.releases[0]
-    twice = attrs.evolve(
-        once.request,
-        releases=(release, attrs.evolve(release, name="again")),
-        work=work + work // 2,
-    )
+    twice = attrs.evolve(once.request, releases=(release, attrs.evolve(release, name="again")))
     from dpcore.runs.price import price
 
     with pytest.raises(ResourceError, match="--work") as told:
-        price(twice)
+        price(twice, work=work + work // 2)
     assert told.value.path == "releases.1.learner"
     assert price(twice, work=2 * work).resources.work <= 2 * work
 

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Ledger, SecretCoins, price
+from dpcore.claims.plan.cost_statement import Limits
 from dpcore.errors import ReleaseError, ResourceError
 from dpcore.private.engines.local import LocalEngine
 from dpcore.private.sealed_output import SEALED_FAILURE
@@ -282,7 +283,7 @@ def test_a_spool_in_memory_counts_as_memory(home, write, monkeypatch):
     spec = load_spec(write(RECORDS))
     needs = spec.price().resources
     assert needs.disk > 10**6
-    sized = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=needs.memory + 10**6))
+    sized = attrs.evolve(spec, limits=Limits(memory=needs.memory + 10**6))
     mounts = home / "mounts"
     monkeypatch.setattr(room, "_MOUNTS", mounts)
     (home / "my runs").mkdir()
@@ -302,8 +303,7 @@ def test_a_spool_in_memory_counts_as_memory(home, write, monkeypatch):
 
 def test_a_plan_counts_the_spool_of_its_engine(home, write, monkeypatch):
     plan = load_spec(write(RECORDS)).price()
-    request = attrs.evolve(plan.request, memory=plan.resources.memory + 10**6)
-    plan = attrs.evolve(plan, schedule=attrs.evolve(plan.schedule, request=request))
+    plan = attrs.evolve(plan, limits=Limits(memory=plan.resources.memory + 10**6))
     mounts = home / "mounts"
     mounts.write_text(f"tmpfs {home} tmpfs rw 0 0\n")
     monkeypatch.setattr(room, "_MOUNTS", mounts)

@@ -140,7 +140,7 @@ def test_the_population_bar_of_a_score_holds_the_error_of_new_records():
 
 def test_nothing_is_spent_and_nothing_held_out_without_the_key():
     plan = plan_of("replace_one", tail="")
-    assert plan.request.holdout == 0
+    assert plan.request.records.holdout == 0
     assert [entry.name for entry in plan.schedule.releases] == ["model"]
 
 
@@ -151,7 +151,7 @@ def test_every_model_has_its_score_and_the_hold_out_may_be_declared():
     releases = {entry.name: entry.release for entry in plan.schedule.releases}
     assert [*releases] == ["model", "other", "n", "model-score", "other-score"]
     assert releases["other-score"].of == "other"
-    assert plan.request.holdout == 0.5
+    assert plan.request.records.holdout == 0.5
     shares = [release.share for release in releases.values()]
     assert sum(shares[3:]) / sum(shares) == pytest.approx(0.1)
 

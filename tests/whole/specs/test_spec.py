@@ -85,7 +85,7 @@ def test_every_optional_key_is_read():
     assert spec.request.domain.columns["age"] == Range(18, 100, 40)
     assert spec.request.domain.columns["area"] == Categories((1, 2, "x"), 2)
     assert spec.request.coins == PublicCoins(7)
-    assert spec.request.holdout == 0.2
+    assert spec.request.records.holdout == 0.2
     assert (*spec.metrics,) == ("mse", "mae")
     assert spec.request.releases[0].query_shares == {"coefficients": 2.0}
     assert gaussian_delta(spec.request.budget.epsilon, 0.5) == pytest.approx(1e-6, rel=1e-6)

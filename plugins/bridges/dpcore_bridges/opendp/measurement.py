@@ -188,7 +188,7 @@ def _measurement(
             outcome = plan.run(records, reservation=reservation)
         except Exception:
             # the text and the cause of an exception may tell about records
-            if plan.request.sealed:
+            if plan.request.records.sealed:
                 raise ReleaseError("a sealed run failed") from None
             raise
         return Published(

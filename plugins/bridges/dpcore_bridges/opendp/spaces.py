@@ -41,7 +41,7 @@ def table_domain(plan: Plan) -> OpenDPDomain:
     member, and the measurement fails on it; under `project` it is one.
     """
     declared = plan.request.domain
-    strict = plan.request.on_invalid == "refuse"
+    strict = plan.request.records.on_invalid == "refuse"
 
     def member(table: object) -> bool:
         columns: Any = columns_by_name(table)
