@@ -3,7 +3,7 @@
 # Usage: tests/pins.sh [PYTHON ...]; the environments are below .venv/pins. The oldest versions are
 # tried with the first PYTHON alone, because they were never built for a Python that came later. The
 # newest include data frames, Dask and DuckDB. A later PYTHON that is not there is named and left out.
-# TESTS="tests/cli tests/ledger" tries these alone; ENDS=newest tries no oldest versions.
+# TESTS="tests/sources tests/ledger" tries these alone; ENDS=newest tries no oldest versions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pythons=("${@:-python3}")

@@ -5,7 +5,7 @@
 Python files: imports wherever they stand, uses of what was imported, dotted paths in strings,
 docstrings and comments, and a definition whose name alone changed. Text files (Markdown, YAML,
 TOML, JSON, notebooks, templates): dotted paths as whole words, and Python in fenced blocks.
-`--texts` also rewrites paths of files, such as `dpcore/events/base.py`. All rows apply at once.
+`--texts` also rewrites paths of files, such as `dpcore/event.py`. All rows apply at once.
 Nothing else changes: afterwards run `ruff check --select I --fix` and `ruff format` to sort, merge
 and wrap the imports.
 

@@ -4,7 +4,7 @@ A text is cut into tokens by the rules of its server, and what these could cut i
 refused. Then whatever stands before a parenthesis is a word of the grammar or the name of a
 function, so that every name that is not on a list is refused, whatever it means to the server. What
 calls a function without such a name (an operator, a cast, a view) is beyond any text: servers are
-asked about it, and bound besides (`dpcore.sources.sql`, `dpcore.sources.postgresql`).
+asked about it, and bound besides (`dpcore.sources.sql`).
 """
 
 import re

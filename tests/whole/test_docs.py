@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -211,3 +212,68 @@ def test_links_with_a_wrong_anchor_are_seen(tmp_path):
     assert LINK.findall(without_code("[a](b.md#c) and `[x](y)`\n```md\n[p](q)\n```\n")) == [
         "b.md#c"
     ]
+
+
+OLD_PATHS = {"migrating.md", "CHANGELOG.md"}  # these name what is no longer there
+SOURCES = sorted(
+    path
+    for folder in ("dpcore", "plugins", "tests", "tools", "benchmarks")
+    for path in (ROOT / folder).rglob("*.py")
+)
+PACKAGES = {path.name: path for path in [ROOT / "dpcore", *ROOT.glob("plugins/*/dpcore_*")]}
+DOTTED = re.compile(rf"(?<![\w./-])(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
+SLASHED = re.compile(r"(?<![\w./-])(?:dpcore|plugins|tests|tools|benchmarks)/[\w/-]+\.py\b")
+
+
+def prose_of(path):
+    """What is in triple quotes or after # in a Python file; of a page what is in no fence."""
+    text = path.read_text()
+    if path.suffix != ".py":
+        return FENCE.sub("", text)
+    comments = re.findall(r"#.*$", text, re.MULTILINE)
+    return "\n".join([*comments, *re.findall(r'"""(.*?)"""', text, re.DOTALL)])
+
+
+@cache
+def leads_somewhere(name):
+    """Whether a dotted path is a module, or ends with words of the module that it reaches."""
+    first, *parts = name.split(".")
+    place = PACKAGES[first]
+    while parts and (place / parts[0]).is_dir():
+        place /= parts.pop(0)
+    file = place / "__init__.py"
+    if parts and (place / f"{parts[0]}.py").is_file():
+        file = place / f"{parts.pop(0)}.py"
+    return all(re.search(rf"\b{part}\b", file.read_text()) for part in parts[:1])
+
+
+@pytest.mark.parametrize("kind", ["code", "pages"])
+def test_paths_in_prose_lead_somewhere(kind):
+    lost = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (SOURCES if kind == "code" else TEXTS)
+        if path.name not in OLD_PATHS
+        for text in [prose_of(path)]
+        for name in [
+            *(name for name in DOTTED.findall(text) if not leads_somewhere(name)),
+            *(
+                name
+                for name in SLASHED.findall(text)
+                if not ((ROOT / name).is_file() or [*ROOT.glob(f"plugins/*/{name}")])
+            ),
+        ]
+    ]
+    # A name for any name, and the file that a new plugin gets.
+    assert {*lost} <= {
+        "docs/stability.md: dpcore.NAME",
+        "docs/conformance.md: tests/test_conformance.py",
+        "docs/write-a-mechanism.md: tests/test_conformance.py",
+    }
+
+
+def test_a_path_that_leads_nowhere_is_seen():
+    assert DOTTED.findall("as `dpcore.events.gaussian` says") == ["dpcore.events.gaussian"]
+    assert not leads_somewhere("dpcore.events.gaussian")
+    assert not leads_somewhere("dpcore.claims.events.gaussian.NoSuchEvent")
+    assert leads_somewhere("dpcore.claims.events.gaussian.gaussian_mu")
+    assert SLASHED.findall("in dpcore/events/base.py") == ["dpcore/events/base.py"]

@@ -14,7 +14,7 @@ SMALL = 1e-3
 
 
 def modules():
-    """Path by name, as the page writes it: `events/poisson`, `dpcore_ntk/neurons`."""
+    """Path by name, as the page writes it: `claims/events/poisson`, `dpcore_ntk/neurons`."""
     for room in ROOMS.split():
         for path in (ROOT / "dpcore" / room).rglob("*.py"):
             yield str(path.relative_to(ROOT / "dpcore").with_suffix("")), path

@@ -1,6 +1,6 @@
 """dpcore behind dp-accounting's interface, its events in dp-accounting's language, and back.
 
-Numbers are compared with the definition (`accounting_oracles`) and with the peer where it is right.
+Numbers are compared with the definition (`oracles.accounting`) and with the peer where it is right.
 Where it is wrong a test says so, and what dpcore does about it.
 """
 

@@ -1,6 +1,6 @@
 """A plan as an OpenDP measurement, and an OpenDP measurement as a mechanism.
 
-What a map must say is computed from the definition of the plan's noise (`accounting_oracles`).
+What a map must say is computed from the definition of the plan's noise (`oracles.accounting`).
 """
 
 import functools

@@ -359,7 +359,7 @@ def _tilt_masses(masses: Masses, tilt: float) -> Array:
 
 
 def _tilt_rounding(masses: Masses, tilt: float) -> float:
-    """Relative rounding error of `_tilted`: an ulp of each exponent, twice, and of the moment."""
+    """Bound the rounding of `_tilt_masses`: an ulp of each exponent, twice, and of the moment."""
     reach = abs(tilt) * (masses.last - masses.first)
     return gamma(64 + 16 * reach + 16 * abs(tilt * masses.first) + 16 * 745)
 
