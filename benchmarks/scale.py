@@ -39,7 +39,7 @@ from dpcore.records import Folded, Records
 from dpcore.source import Columns, Part, Source
 from dpcore.sources.csv.arrow_reader import by_arrow
 from dpcore.sources.csv.dialect import DeclaredColumn, Dialect
-from dpcore.sources.csv.python_reader import by_lines
+from dpcore.sources.csv.frames import by_lines
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore.summing import require_sum

@@ -23,7 +23,7 @@ from dpcore import Categories, Domain, Range
 from dpcore.encoding.tables import project_table
 from dpcore.source import Source
 from dpcore.sources.csv.arrow_reader import by_arrow
-from dpcore.sources.csv.python_reader import by_lines
+from dpcore.sources.csv.frames import by_lines
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.opening import reading
 from dpcore.sources.parquet import ParquetSource

@@ -20,7 +20,7 @@ from dpcore.functions import Expansion, FunctionLearner, FunctionQuery
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.sensitivity import WorstCase
 from dpcore.sources.opening import location, reading
-from dpcore.sources.read_all import read_columns
+from dpcore.sources.text import read_columns
 
 
 def domain(records=40, columns=2, **options):

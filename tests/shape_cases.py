@@ -5,7 +5,7 @@ import numpy as np
 from dpcore import REPLACE_ONE, Answer, Categories, Domain, Range
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain import Classes
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.learners.bounds.sum import SumBound
 from dpcore_attacks.attacks.setting import Case
 from dpcore_tables.shape_functions import ShapeFunctions

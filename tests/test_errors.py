@@ -16,8 +16,7 @@ from dpcore.errors import (
     one_line,
     shown,
 )
-from dpcore.yaml.error_positions import locate_errors, place
-from dpcore.yaml.located import parse
+from dpcore.yaml.located import locate_errors, parse, place
 
 HOSTILE = "a\nb\tc\x07\x1b[31m\u202e\u2028\ud800" + "x" * 10**6
 

@@ -5,11 +5,13 @@ from pathlib import Path
 import click
 
 from dpcore.console.console import guarded, note, out, show_json
-from dpcore.console.engine_options import engine_option, rich_role_option, statements_of
-from dpcore.console.limit_options import (
+from dpcore.console.options import (
+    engine_option,
     expected_option,
     limited,
     memory_option,
+    rich_role_option,
+    statements_of,
     useless_option,
     work_option,
 )

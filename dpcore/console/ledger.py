@@ -10,9 +10,9 @@ import click
 import msgspec
 
 from dpcore.claims.events.relation_text import parse_adjacency
+from dpcore.console.app import NamedCommands, options
 from dpcore.console.console import columns, guarded, out, show_json, show_list
-from dpcore.console.limit_options import public_option
-from dpcore.console.named_commands import NamedCommands, options
+from dpcore.console.options import public_option
 from dpcore.console.parameters import PATH, argument, json_option
 from dpcore.console.progress import SlowProgress, slow_progress
 from dpcore.errors import LedgerError, ReplayError, SpecError, need, shown
@@ -25,8 +25,7 @@ from dpcore.ledger.total import Notion
 from dpcore.published.bounded_reading import folder_inside, read_json
 from dpcore.published.folder import GUARANTEE_JSON, PUBLIC, load_run
 from dpcore.siblings import sibling
-from dpcore.yaml.error_positions import locate_errors
-from dpcore.yaml.located import parse
+from dpcore.yaml.located import locate_errors, parse
 
 ledger = NamedCommands(
     "ledger", help="Create, look at and check ledgers: budgets that several runs share."

@@ -6,8 +6,8 @@ from typing import Any
 import click
 from packaging.utils import canonicalize_name
 
+from dpcore.console.app import NamedCommands
 from dpcore.console.console import columns, guarded, out, show_json, show_list
-from dpcore.console.named_commands import NamedCommands
 from dpcore.console.parameters import PATH, argument, json_option
 from dpcore.console.progress import SlowProgress
 from dpcore.console.scaffold import PluginKind, write_plugin

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from dpcore.console.console import guarded, out, show_json
-from dpcore.console.limit_options import (
+from dpcore.console.options import (
     in_bytes,
     in_number,
     memory_option,

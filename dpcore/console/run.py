@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpcore.console.console import columns, flush, give_up, guarded, note, out, show_json
-from dpcore.console.engine_options import (
+from dpcore.console.options import (
     engine_choice,
     engine_option,
-    local_cluster_option,
-    rich_role_option,
-    scheduler_option,
-)
-from dpcore.console.limit_options import (
     expected_option,
     limit_process,
     limited,
+    local_cluster_option,
     memory_option,
+    rich_role_option,
+    scheduler_option,
     useless_option,
     work_option,
 )

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
         Range as Range,
         Texts as Texts,
     )
-    from dpcore.domain.domain import Domain as Domain
-    from dpcore.domain.people import People as People
+    from dpcore.domain.domain import Domain as Domain, People as People
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -22,7 +21,7 @@ else:
             "Classes": "domain.classes",
             "Dates": "domain.columns",
             "Domain": "domain.domain",
-            "People": "domain.people",
+            "People": "domain.domain",
             "Range": "domain.columns",
             "Texts": "domain.columns",
         },

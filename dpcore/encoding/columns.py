@@ -24,9 +24,8 @@ from dpcore.domain.columns import (
     moment_of,
     reading,
 )
-from dpcore.domain.domain import Column
+from dpcore.domain.domain import Column, People
 from dpcore.domain.moments import zone_named
-from dpcore.domain.people import People
 from dpcore.encoding.cells import cells, coded, days, empty, numbers, persons, read_cells
 from dpcore.encoding.pieces import read_once
 from dpcore.records import Records

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.columns import Dates, Range
-from dpcore.domain.domain import Domain, Table
-from dpcore.domain.people import ID, People
+from dpcore.domain.domain import ID, Domain, People, Table
 from dpcore.encoding.cells import columns_by_name, empty, numbers
 from dpcore.encoding.columns import find_misfits, read_numbers
 from dpcore.encoding.tables import derive_columns, parse_table, rows_that_count

@@ -19,7 +19,7 @@ import msgspec
 from dpcore.errors import LedgerError, need
 from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction
 from dpcore.ledger.sharing import SharingError, missing_access, remote, share
-from dpcore.published.disk import put_on_disk
+from dpcore.published.files import put_on_disk
 from dpcore.yaml.located import open_regular, require_regular
 
 APPLICATION = 0x64706C67  # "dplg" in the file's header

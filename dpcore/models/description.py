@@ -3,6 +3,8 @@
 A plugin gives numbers, names and units. Consoles, notebooks and reports draw them and escape every
 text, so that nothing of a plugin becomes markup. Like all that is published, a description is a
 function of released answers and public facts; a run reads it once, as copies of plain values.
+
+`ShownModel` is the base of models that notebooks show and draw.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from dpcore.errors import ContractError, NoModelError, need, one_line
 from dpcore.learner import Model, Published
 from dpcore.models.figures import Figures, Statistics
+from dpcore.shown import Drawn
 
 _LONGEST = 200  # characters of a title or a name
 
@@ -192,3 +195,9 @@ def _only(
         f"the run has {count}: {listing}. Take `models[NAME]`, or `published` of a single release",
     )
     return next(iter(candidates.values()))
+
+
+class ShownModel(Drawn):
+    """A model that shows what it published; all of it is public."""
+
+    __slots__ = ()

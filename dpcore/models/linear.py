@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ContractError, need
+from dpcore.models.description import ShownModel
 from dpcore.models.error_bars import UNSTATED, ErrorBars
 from dpcore.models.features.base import Features
 from dpcore.models.features.identity import SAME
-from dpcore.models.shown_model import ShownModel
 
 _ENTRIES = 1 << 22  # of a feature matrix that are held at a time
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import SourceError
-from dpcore.models.shown_model import ShownModel
+from dpcore.models.description import ShownModel
 
 
 @attrs.frozen(kw_only=True, eq=False)

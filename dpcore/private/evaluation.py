@@ -29,8 +29,7 @@ from dpcore.models.probabilities import probabilities, scored
 from dpcore.private.engines.records import EngineRecords
 from dpcore.private.hold_out import HoldOut, joined
 from dpcore.private.outcome import Outcome
-from dpcore.private.release_context import Conversation
-from dpcore.private.reuse import Reuse
+from dpcore.private.release_context import Conversation, Reuse
 from dpcore.private.runtime import kind_of
 from dpcore.randomness import SecretCoins
 from dpcore.records import Records

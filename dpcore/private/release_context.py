@@ -1,20 +1,26 @@
-"""`release_context`: hold what one release of a run needs while it is under way."""
+"""`release_context`: hold what one release of a run needs while it is under way.
+
+Releases of one run that ask the same thing of the same records compute it once (`Reuse`). A private
+function is pure: what it returns is determined by the learner's fields, the query, the public facts
+and the records, unless it reads its secret coins, which are never the same twice. Only noise
+differs between such releases, and every one draws its own.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.checks import fingerprint
 from dpcore.errors import ContractError, need
 from dpcore.exact import Exact
-from dpcore.learner import Public, Published
+from dpcore.learner import AnyLearner, Public, Published
 from dpcore.private.engines.records import EngineRecords
-from dpcore.private.reuse import Reuse
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
 from dpcore.records import Records
@@ -22,6 +28,50 @@ from dpcore.transcript.rebuild import IsolatedRelease
 
 if TYPE_CHECKING:
     from dpcore.claims.plan.planned_query import Ask
+
+Value = TypeVar("Value")
+
+
+class Reuse:
+    """PRIVATE: what private functions returned on one part of the records, for one run.
+
+    Two computations count as the same where the learner, the query and the public facts are the
+    same down to the last byte of their serialised fields; whatever cannot be serialised is computed
+    anew. Queries with `args` follow earlier answers, and those with `sampling` see records drawn
+    for one ask alone: neither are kept.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[bytes, ...], Any] = {}
+
+    def once(
+        self,
+        learner: AnyLearner,
+        query: Query,
+        public: Public,
+        secret: LearnerCoins,
+        compute: Callable[[], Value],
+    ) -> Value:
+        """What `statistic` returns for these, now or before; the caller leaves it as it is.
+
+        Args:
+            learner: Before any copy of it has seen records.
+            secret: What `statistic` has; if it reads them, its result is not kept.
+        """
+        # The secret coins are no part of the key: a result that depended on them is never stored.
+        facts = (public.domain, public.coins.key, public.mu)
+        once = query.args is not None or query.sampling is not None
+        key = () if once else fingerprint(learner, query, *facts)
+        if key in self._values:
+            return cast(Value, self._values[key])
+        result = compute()
+        # A computation that read its secret coins must be done again, with the coins of its own
+        # ask: two releases with common randomness would no longer compose as independent
+        # mechanisms.
+        if key and not secret.read:
+            self._values[key] = result
+        return result
+
 
 Private = Callable[..., Any]
 """A private function: query, records, public facts and learner coins to a value."""

@@ -23,8 +23,7 @@ from dpcore.private.core_dumps import forbid_core_dumps
 from dpcore.private.engines.base import Engine
 from dpcore.private.engines.records import EngineRecords
 from dpcore.private.opening import Opened, open_source, open_table
-from dpcore.private.release_context import Conversation, Door, Private, through_mechanism
-from dpcore.private.reuse import Reuse
+from dpcore.private.release_context import Conversation, Door, Private, Reuse, through_mechanism
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records import Records
 from dpcore.source import Source, TableSource

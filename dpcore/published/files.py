@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpcore.errors import DpcoreError, NotPublishedError, OperatorFileError, ReleaseError
-from dpcore.published.disk import put_on_disk
 
 if TYPE_CHECKING:
     from dpcore.ledger.book import Reservation
@@ -218,3 +217,13 @@ def after_publication(place: Path) -> Iterator[None]:
         raise OperatorFileError(f"{message}: the evaluation needs more memory") from None
     except KeyboardInterrupt:
         raise KeyboardInterrupt(message) from None
+
+
+def put_on_disk(folder: Path) -> None:
+    """Put a folder's entries on disk, where the system lets a folder be opened."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

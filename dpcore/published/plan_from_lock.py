@@ -29,7 +29,7 @@ from dpcore.learner import AnyLearner, Public
 from dpcore.mechanism import AnyMechanism, free_field, is_calibrated
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
-from dpcore.registry.components import AdmittedComponents
+from dpcore.registry.distributions import AdmittedComponents
 from dpcore.registry.registry import Registry
 from dpcore.resources.cost_estimate import require_room, with_queries
 from dpcore.sensitivity import AnySensitivity

@@ -13,8 +13,7 @@ from dpcore.registry.kinds import COMMAND, KINDS, Kind
 from dpcore.registry.loading import Names
 from dpcore.registry.user_folder import user_file
 from dpcore.yaml.conversion import convert
-from dpcore.yaml.error_positions import locate_errors
-from dpcore.yaml.located import Node, parse, read, require_regular
+from dpcore.yaml.located import Node, locate_errors, parse, read, require_regular
 
 DISABLED = "disabled"
 

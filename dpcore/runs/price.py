@@ -8,7 +8,7 @@ from dpcore.claims.plan.cost_statement import Limits
 from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.request import Request
 from dpcore.claims.pricing.price import calibrate_plan, find_bounds, require_consistent
-from dpcore.registry.components import AdmittedComponents
+from dpcore.registry.distributions import AdmittedComponents
 from dpcore.registry.registry import Registry
 from dpcore.resources.cost_estimate import require_room, with_queries
 from dpcore.resources.effort import require_quick

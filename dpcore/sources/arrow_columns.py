@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from dpcore.domain.columns import Holds
-from dpcore.encoding.intake import is_read_in_files, type_called
+from dpcore.encoding.admission import is_read_in_files, type_called
 from dpcore.errors import SourceError, need
 from dpcore.source import Columns, Reading
 

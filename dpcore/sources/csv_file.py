@@ -13,10 +13,15 @@ import numpy as np
 
 from dpcore.errors import SourceError
 from dpcore.source import WRITTEN_APART, Columns, Part, Reading, Source
-from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, read_header
-from dpcore.sources.csv.frames import frame_breaks, walk_frames
-from dpcore.sources.csv.line import LONGEST, TOO_LONG
-from dpcore.sources.csv.python_reader import ParsedChunk, by_lines
+from dpcore.sources.csv.dialect import (
+    LONGEST,
+    TOO_LONG,
+    AmbiguousError,
+    Dialect,
+    LineError,
+    read_header,
+)
+from dpcore.sources.csv.frames import ParsedChunk, by_lines, frame_breaks, walk_frames
 
 CHUNK = 8 << 20  # bytes of a part, unless it is one frame
 SMALL = 1 << 20  # a file that is not worth importing pyarrow for

@@ -17,12 +17,10 @@ from dpcore.checks import describe_type
 from dpcore.claims.plan.cost_statement import Limits
 from dpcore.errors import DpcoreError, need
 from dpcore.specs.columns import with_lists
-from dpcore.specs.declared import Declared, declared
+from dpcore.specs.declared import Declared, Point, declared, releases
 from dpcore.specs.grammar import Csv
 from dpcore.specs.rules import with_rules
-from dpcore.specs.sweep import Point, releases
-from dpcore.yaml.error_positions import locate_errors, place
-from dpcore.yaml.located import Node, of_plain, parse, read
+from dpcore.yaml.located import Node, locate_errors, of_plain, parse, place, read
 
 if TYPE_CHECKING:
     from dpcore.claims.plan.plan import Plan
@@ -161,8 +159,7 @@ def _with_components(
     declaration: Declared, node: Node, path: Path | None, registry: Registry | None
 ) -> Spec:
     from dpcore.registry.registry import Registry
-    from dpcore.specs.evaluate_key import evaluated, require_measurable
-    from dpcore.specs.requested import location_of, requested
+    from dpcore.specs.requested import evaluated, location_of, requested, require_measurable
 
     registry = Registry.default() if registry is None else registry
     # Imported late: a spec with a wrong key is refused before any plugin is loaded.

@@ -23,11 +23,10 @@ from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import charge_shares, latest
 from dpcore.mechanism import AnyMechanism
 from dpcore.models.coefficients import line_of
-from dpcore.models.description import Description
+from dpcore.models.description import Description, ShownModel
 from dpcore.models.figures import Figures, Statistics
 from dpcore.models.predictions import Predictions
 from dpcore.models.shapes import Shaped
-from dpcore.models.shown_model import ShownModel
 from dpcore.private.outcome import Outcome
 from dpcore.published.folder import Run
 from dpcore.randomness import PublicCoins

@@ -11,8 +11,7 @@ import msgspec
 from msgspec import inspect
 
 from dpcore.errors import SpecError, near, nearest, shown
-from dpcore.yaml.error_positions import reached
-from dpcore.yaml.located import Node
+from dpcore.yaml.located import Node, reached
 
 T = TypeVar("T")
 

@@ -11,9 +11,8 @@ import pytest
 
 from dpcore import Categories, Domain, Range
 from dpcore.domain.columns import Dates, Holds
-from dpcore.domain.people import People
-from dpcore.encoding.admission import admit_to
-from dpcore.encoding.intake import require_type
+from dpcore.domain.domain import People
+from dpcore.encoding.admission import admit_to, require_type
 from dpcore.encoding.pieces import Pieces
 from dpcore.errors import SourceError
 from dpcore.source import TableSource

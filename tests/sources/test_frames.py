@@ -18,12 +18,11 @@ from dpcore.errors import SourceError
 from dpcore.source import WRITTEN_APART
 from dpcore.sources import csv_file
 from dpcore.sources.csv import frames
-from dpcore.sources.csv.frames import frame_breaks, split_frames, walk_frames
-from dpcore.sources.csv.line import LONGEST, LONGEST_CELL
-from dpcore.sources.csv.python_reader import by_lines
+from dpcore.sources.csv.dialect import LONGEST, LONGEST_CELL
+from dpcore.sources.csv.frames import by_lines, frame_breaks, split_frames, walk_frames
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.opening import reading
-from dpcore.sources.read_all import read_columns
+from dpcore.sources.text import read_columns
 from dpcore.specs.grammar import Csv
 
 READERS = [by_lines]

@@ -17,10 +17,10 @@ from dpcore.encoding.misfits import fit
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
 from dpcore.sources import csv_file
-from dpcore.sources.csv.python_reader import by_lines
+from dpcore.sources.csv.frames import by_lines
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.opening import reading
-from dpcore.sources.read_all import read_columns
+from dpcore.sources.text import read_columns
 from dpcore.specs.grammar import Csv
 
 pytest.importorskip("pyarrow")

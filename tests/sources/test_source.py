@@ -8,7 +8,7 @@ from dpcore.encoding.columns import encode_column, find_misfits
 from dpcore.errors import SourceError
 from dpcore.source import Reading
 from dpcore.sources import sklearn_data
-from dpcore.sources.csv.line import LONGEST
+from dpcore.sources.csv.dialect import LONGEST
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 

@@ -11,7 +11,6 @@ from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
 from dpcore.sources.opening import location, open_source, reading
 from dpcore.sources.parquet import ParquetFiles
-from dpcore.sources.read_all import read_columns
 from dpcore.sources.sql import SqlQuery
 from dpcore.specs.grammar import Csv
 

@@ -25,7 +25,7 @@ from dpcore.claims.pricing.bounds_in_force import Bounds
 from dpcore.console.app import app
 from dpcore.learners.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.models.features.identity import Identity
-from dpcore.registry.components import AdmittedComponents
+from dpcore.registry.distributions import AdmittedComponents
 from dpcore.registry.registry import Registry
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner

@@ -7,8 +7,7 @@ import attrs
 from dpcore.adjacency import REPLACE_ONE, REPLACE_ROW, Adjacency
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
-from dpcore.domain.domain import Column, Domain
-from dpcore.domain.people import require_unit
+from dpcore.domain.domain import Column, Domain, require_unit
 from dpcore.errors import ParameterError, need
 
 PREDICTED, SCORE = "predicted", "score"

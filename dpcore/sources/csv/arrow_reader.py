@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.encoding.pieces import fixed_width
-from dpcore.sources.csv import line as lines
+from dpcore.sources.csv import dialect as lines
 from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, ambiguous, comma
-from dpcore.sources.csv.python_reader import ParsedChunk, by_lines
+from dpcore.sources.csv.frames import ParsedChunk, by_lines
 from dpcore.sources.csv.scan import Structure, bare_points, structure
 
 

@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.sources.csv.dialect import LONGEST_CELL
 from dpcore.sources.csv.frames import frame_breaks
-from dpcore.sources.csv.line import LONGEST_CELL
 
 _FEED, _RETURN, _QUOTE = 10, 13, 34
 _ZERO = np.uint8(ord("0"))

@@ -21,7 +21,7 @@ import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Range
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.domain.columns import Dates, Texts
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.admission import admit_to
 from dpcore.encoding.blocks import in_memory
 from dpcore.encoding.cells import persons

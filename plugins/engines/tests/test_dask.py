@@ -18,7 +18,7 @@ from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.domain.bins import Binned
 from dpcore.domain.columns import Dates
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, RequestError, SourceError
 from dpcore.exact import Exact

@@ -9,12 +9,11 @@ import pytest
 from hostile_rows import hostile_domain, hostile_table, learners, part_of
 
 from dpcore import Categories, Domain
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.blocks import Encoding
 from dpcore.errors import EngineError, RequestError, SourceError
 from dpcore.exact import Exact
-from dpcore.private.engines.base import Workload
-from dpcore.private.engines.choice import Local
+from dpcore.private.engines.base import Local, Workload
 from dpcore.private.engines.records import EngineRecords
 from dpcore.published.replay import replay
 from dpcore.runs.run_spec import run

@@ -12,8 +12,7 @@ from dpcore.learners.statement import Statement
 from dpcore.registry.plugin_files import find_entry, shipped
 from dpcore.registry.registry import Registry
 from dpcore.yaml.conversion import convert
-from dpcore.yaml.error_positions import locate_errors
-from dpcore.yaml.located import Node, read
+from dpcore.yaml.located import Node, locate_errors, read
 from dpcore_experiments.grammar import ExperimentSpecText, ExperimentText
 
 _TIMES = re.compile(r"(?:(?P<times>[0-9.]+)\*)?m(?:(?P<plus>[+-][0-9]+))?\Z")

@@ -11,8 +11,8 @@ from dpcore.domain.bins import equal_edges
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import project_table
 from dpcore.errors import UndeclaredError, need_value
+from dpcore.models.description import ShownModel
 from dpcore.models.linear import in_blocks
-from dpcore.models.shown_model import ShownModel
 from dpcore_explainable_boosting.bins import Cells
 
 

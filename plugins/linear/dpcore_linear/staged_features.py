@@ -182,7 +182,7 @@ class StagedFeatures(Features):
 def _column_lengths(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     """l2 norms of rows that lie in columns, shape (width, n) to (n,).
 
-    Squares are added in halves, in the order of `dpcore.encoding.lengths.row_lengths`.
+    Squares are added in halves, in the order of `dpcore.encoding.tables.row_lengths`.
     """
     if (rows_left := len(columns)) == 0:
         return np.zeros(columns.shape[1])

@@ -42,8 +42,8 @@ from dpcore.errors import NoClaimError, need_value
 from dpcore.exact import Exact
 from dpcore.learners.bounds.sum import moved_by_sum
 from dpcore.models import ScoringModel
+from dpcore.models.description import ShownModel
 from dpcore.models.linear import in_blocks
-from dpcore.models.shown_model import ShownModel
 from dpcore_linear import portable
 from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.integers import (

@@ -17,7 +17,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.domain.classes import Classes
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.errors import NoClaimError, UnfitTargetError
 from dpcore.learners.bounds.sum import SumBound
 from dpcore_linear.logistic import FREE, SQUARES, LogisticTable, _matrix, _products

@@ -23,7 +23,7 @@ from dpcore import (
 )
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Texts
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError, UnfitTargetError
 from dpcore_linear.exact_sums import GramUnits

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpcore import Domain, PublicCoins, Range
-from dpcore.encoding.lengths import row_lengths
+from dpcore.encoding.tables import row_lengths
 from dpcore_models.features.angles import ROW_BITS, integer_turns
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_models.features.cosines import Cosines

@@ -33,7 +33,7 @@ from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
 from dpcore.models import ProbabilityModel
-from dpcore.models.shown_model import ShownModel
+from dpcore.models.description import ShownModel
 from dpcore.query import Reads
 from dpcore.randomness import LearnerCoins
 from dpcore.rounding import up

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpcore import Domain
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
-from dpcore.models.shown_model import ShownModel
+from dpcore.models.description import ShownModel
 from dpcore_ntk.kernel import ntk_between
 from dpcore_ntk.neurons import Neurons
 from dpcore_ntk.targets import Targets

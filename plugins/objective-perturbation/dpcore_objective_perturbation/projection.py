@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpcore import Domain, PublicCoins
 from dpcore.checks import positive_integer
-from dpcore.encoding.lengths import row_lengths
+from dpcore.encoding.tables import row_lengths
 from dpcore.models import FeatureMap, Features
 from dpcore_models.features.frequencies import shared
 

@@ -31,8 +31,8 @@ from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
 from dpcore.models import Features, LinearNoiseModel
+from dpcore.models.description import ShownModel
 from dpcore.models.linear import in_blocks
-from dpcore.models.shown_model import ShownModel
 from dpcore.randomness import LearnerCoins, Stream
 from dpcore.rounding import up
 from dpcore.sensitivity import Conditional, Refuted

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from dpcore.console.app import options
 from dpcore.console.console import columns, guarded, out, show_json
-from dpcore.console.named_commands import options
 from dpcore.console.parameters import PATH, argument, command
 from dpcore.console.progress import SlowProgress
 from dpcore.errors import SpecError, need
@@ -15,8 +15,7 @@ from dpcore.interval import Interval
 from dpcore.registry.events import Catalogue, catalogue_of
 from dpcore.shown import in_digits
 from dpcore.siblings import sibling
-from dpcore.yaml.error_positions import locate_errors
-from dpcore.yaml.located import read
+from dpcore.yaml.located import locate_errors, read
 from dpcore_report.accounting.account import Account, account as account_of
 from dpcore_report.accounting.calibration import Calibrated
 from dpcore_report.accounting.solving import Unknown, solve

@@ -17,7 +17,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore_models.measurements.residuals import PLACES

@@ -21,7 +21,7 @@ from dpcore import (
     Range,
     Session,
 )
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import LaplaceSpread, NormalSpread

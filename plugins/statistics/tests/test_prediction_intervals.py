@@ -19,7 +19,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.domain.classes import Classes
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError, UnfitTargetError
 from dpcore.specs.spec import spec_of_text

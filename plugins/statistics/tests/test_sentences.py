@@ -2,7 +2,7 @@
 
 from dpcore import REPLACE_ONE, Categories, Domain, PrivacyBudget, Release
 from dpcore.claims.mechanisms.laplace import Laplace
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.published.phrases import describe_proofs
 from dpcore_statistics.histogram import Histogram
 

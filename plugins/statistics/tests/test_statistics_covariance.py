@@ -19,7 +19,7 @@ from dpcore import (
     SecretCoins,
     Session,
 )
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.tables import parse_table, project_table
 from dpcore.errors import ParameterError
 from dpcore.transcript.replay_process import HERE

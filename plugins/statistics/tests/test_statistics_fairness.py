@@ -29,7 +29,7 @@ from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.claims.plan.parts import evaluated_adjacency
 from dpcore.claims.pricing.unit_claims import of_persons
 from dpcore.domain import Classes
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import LaplaceSpread, NormalSpread

@@ -22,7 +22,7 @@ from dpcore import (
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.pricing.unit_claims import PERSON_WISE, of_clipped_persons
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread

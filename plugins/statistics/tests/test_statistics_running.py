@@ -24,7 +24,7 @@ from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.domain.columns import Dates, day
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
 from dpcore.private.opening import open_table

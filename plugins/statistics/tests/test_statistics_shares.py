@@ -21,7 +21,7 @@ from dpcore import (
 from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.transcript.replay_process import HERE

@@ -28,7 +28,7 @@ from dpcore import (
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Dates
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.columns import find_misfits
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError

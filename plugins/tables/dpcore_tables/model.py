@@ -15,9 +15,9 @@ from dpcore.domain.domain import Table
 from dpcore.encoding.cells import columns_by_name
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import UnfitTargetError
+from dpcore.models.description import ShownModel
 from dpcore.models.linear import in_blocks
 from dpcore.models.shapes import Shape
-from dpcore.models.shown_model import ShownModel
 from dpcore.views.markup import Listing, Sheet
 from dpcore_tables import portable
 from dpcore_tables.classes import probabilities, softmax, unclipped

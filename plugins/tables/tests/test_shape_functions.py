@@ -23,7 +23,7 @@ from dpcore.claims.events.gaussian import gaussian_mu
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain import Classes
 from dpcore.domain.columns import Texts
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, UnknownCountError
 from dpcore.guarantee import Status

@@ -6,7 +6,7 @@ import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Domain, Public, PublicCoins, Range, Records
 from dpcore.claims.mechanisms.gaussian import Gaussian
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.columns import centre_labels
 from dpcore.learners.bounds.sum import SumBound
 from dpcore_attacks.attacks.given_pair import misfit

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.tables import encode_table
+from dpcore.models.description import ShownModel
 from dpcore.models.linear import in_blocks
-from dpcore.models.shown_model import ShownModel
 from dpcore_models.solvers.elementary import falling_exp
 
 

@@ -23,7 +23,7 @@ from dpcore import (
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.guarantee import Status

@@ -20,7 +20,7 @@ from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.claims.sampling import amplify_sum
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.learners.bounds.sum import SumBound
 from dpcore.sampling import Cyclic, Poisson

@@ -170,7 +170,7 @@ def opened_rows(request, source):
 def doors(path, records, request):
     """The same records through every reader: a table, both readers of CSV, and Parquet."""
     from dpcore.sources.csv.arrow_reader import by_arrow
-    from dpcore.sources.csv.python_reader import by_lines
+    from dpcore.sources.csv.frames import by_lines
     from dpcore.sources.opening import location
 
     pyarrow = pytest.importorskip("pyarrow")

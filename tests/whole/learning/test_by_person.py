@@ -10,7 +10,7 @@ import pytest
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins, Records, Sum, SumQuery
 from dpcore.claims.mechanisms.gaussian import Gaussian
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.errors import ContractError, ParameterError
 from dpcore.learner import Public
 from dpcore.learners.by_person import total_of_persons

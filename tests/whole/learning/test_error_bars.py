@@ -179,7 +179,7 @@ def test_the_widths_are_those_of_the_textbook():
 
 
 def test_persons_are_clipped_in_released_sums():
-    from dpcore.domain.people import People
+    from dpcore.domain.domain import People
 
     people = People(column="id", records=4)
     learner = SufficientStatistics(

@@ -20,7 +20,7 @@ from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.plan.planned_query import Ask, compose
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.mechanism import Mechanism, Needs, free
 from dpcore.query import Sum, SumQuery

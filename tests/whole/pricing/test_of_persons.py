@@ -8,7 +8,7 @@ import pytest
 from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins
 from dpcore.bound import Refused
 from dpcore.claims.pricing.unit_claims import of_persons
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.errors import UndeclaredError
 from dpcore.learner import Public
 from dpcore.learners.bounds.sum import SumBound

@@ -5,7 +5,7 @@ import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE
 from dpcore.bound import Refused
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.models.features.identity import Identity
 from dpcore.registry.kinds import BOUND, LEARNER
 from dpcore.registry.registry import Registry

@@ -210,7 +210,7 @@ def test_check_states_the_memory_of_the_process_within_a_factor_of_1_5(home, wri
 LIMITED = """
 import resource
 import numpy as np
-from dpcore.console.limit_options import limit_process
+from dpcore.console.options import limit_process
 from dpcore.claims.plan.cost_statement import Resources
 limit_process(Resources(memory=10**9), 2 * 10**9 - 1)
 assert resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY

@@ -11,7 +11,7 @@ from turns import Remembers, Spies, Steps
 import dpcore
 from dpcore import ADD_REMOVE, SecretCoins
 from dpcore.claims.mechanisms.noise.grid import Grid
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.errors import ContractError, ReleaseError
 from dpcore.exact import Exact
 from dpcore.private.engines.local import LocalEngine

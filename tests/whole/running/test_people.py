@@ -10,7 +10,7 @@ import pytest
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
 from dpcore.claims.mechanisms.gaussian import Gaussian
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SourceError
 from dpcore.exact import Exact
 from dpcore.ledger.filters import BudgetExceededError

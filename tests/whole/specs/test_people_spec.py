@@ -3,7 +3,7 @@
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.specs.spec import spec_of_text
 

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore_attacks.laws.learners.cells import cell_verdicts
 from dpcore_attacks.laws.learners.persons import VALUE, by_bounding, person_verdicts
 

@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 from dpcore.domain.columns import Holds
+from dpcore.encoding.admission import require_type
 from dpcore.encoding.cells import cells
-from dpcore.encoding.intake import require_type
 from dpcore.errors import ParameterError, need
 from dpcore.sources.opening import Unopened
 

@@ -14,8 +14,7 @@ from sqlglot import exp
 
 from dpcore.errors import RequestError, SourceError, need
 from dpcore.source import Columns
-from dpcore.sources.csv.dialect import read_header
-from dpcore.sources.csv.line import LONGEST
+from dpcore.sources.csv.dialect import LONGEST, read_header
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.parquet import ParquetPart, ParquetSource
 from dpcore_engines.duckdb_file import CLOSED, DuckDbPart, connect, lock

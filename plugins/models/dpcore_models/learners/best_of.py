@@ -30,7 +30,7 @@ from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
 from dpcore.learner import State, promises
 from dpcore.models import ScoringModel
-from dpcore.models.shown_model import ShownModel
+from dpcore.models.description import ShownModel
 from dpcore.query import Reads
 from dpcore.randomness import LearnerCoins
 from dpcore_models.learners.losses import LOSS_UNIT, require_clip, total_loss

@@ -5,8 +5,8 @@ from typing import cast
 
 import click
 
+from dpcore.console.app import NamedCommands
 from dpcore.console.console import columns, guarded, out, show_json, show_list
-from dpcore.console.named_commands import NamedCommands
 from dpcore.console.parameters import PATH, argument, json_option
 from dpcore.errors import SpecError, need
 from dpcore.registry.plugin_files import beside, find_entry, shipped

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain, Range, Records
-from dpcore.encoding.lengths import row_lengths
+from dpcore.encoding.tables import row_lengths
 from dpcore.errors import need
 from dpcore_tables.layout import Layout
 from dpcore_tables.sums import FACTOR_UNIT

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
 
-from dpcore.domain.people import People
+from dpcore.domain.domain import People
 from dpcore.private.bounding import Bounding
 from dpcore.randomness import SecretCoins
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge

@@ -18,7 +18,7 @@ from dpcore.domain.columns import Holds
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
 from dpcore.source import Location, Part, Reading, Source
-from dpcore.sources.read_all import read_columns
+from dpcore.sources.text import read_columns
 from dpcore_attacks.attacks.source_constants import written
 from dpcore_attacks.laws.law import (
     BrokenLawError,
