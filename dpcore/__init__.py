@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from dpcore.ledger.book import Ledger as Ledger
     from dpcore.mechanism import Mechanism as Mechanism, Needs as Needs
     from dpcore.private.engines.base import Engine as Engine
-    from dpcore.published.folder import Run as Run, load_run as load_run
-    from dpcore.published.replay import replay as replay
+    from dpcore.published.folder import Run as Run
+    from dpcore.published.replay import load_run as load_run, replay as replay
     from dpcore.query import Query as Query, Sum as Sum, SumQuery as SumQuery
     from dpcore.randomness import PublicCoins as PublicCoins, SecretCoins as SecretCoins
     from dpcore.records import Records as Records
@@ -116,7 +116,7 @@ _HOME = {
     "Unopened": "sources.opening",
     "UselessRelease": "errors",
     "hookimpl": "registry.hookspecs",
-    "load_run": "published.folder",
+    "load_run": "published.replay",
     "load_spec": "specs.spec",
     "price": "runs.price",
     "read_csv": "sources.opening",

@@ -23,7 +23,8 @@ from dpcore.ledger.locations import ledger_names, place_of
 from dpcore.ledger.remaining_budget import ON_DISK, shown_down
 from dpcore.ledger.total import Notion
 from dpcore.published.bounded_reading import folder_inside, read_json
-from dpcore.published.folder import GUARANTEE_JSON, PUBLIC, load_run
+from dpcore.published.folder import GUARANTEE_JSON, PUBLIC
+from dpcore.published.replay import load_run
 from dpcore.siblings import sibling
 from dpcore.yaml.located import locate_errors, parse
 

@@ -1,31 +1,196 @@
-"""Replay: a run's public files rebuilt from its answers, and what may differ from the folder's.
+"""Replay: read a run's public folder, rebuild it from its answers, and compare the bytes.
 
 Another processor or another NumPy adds and multiplies in another order, so that models which follow
 from the same answers may differ in their last digits. Floats of a model, and the tables that state
 them, may do so by a small part of the largest magnitude beside them; every other byte is the same.
 """
 
+from __future__ import annotations
+
+import contextlib
 import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.domain import Table
+from dpcore.checks import describe_type
+from dpcore.claims.plan.cost_statement import Limits
+from dpcore.claims.plan.plan import Plan
+from dpcore.claims.plan.privacy_curve import require_covered
+from dpcore.claims.plan.request import RELEASE
 from dpcore.errors import LONGEST_VALUE, ReplayError, need, one_line
+from dpcore.learner import Learner
+from dpcore.models.description import describe
 from dpcore.models.figures import Figures, Statistics
-from dpcore.published.bounded_reading import read_arrays, read_json
-from dpcore.published.folder import MODEL, Run, differing, load_run, model_files, tables_of
-from dpcore.published.lock import explain_versions
+from dpcore.published.bounded_reading import (
+    folder_inside,
+    names_in,
+    no_run,
+    read_arrays,
+    read_bytes,
+    read_json,
+    require_answers,
+)
+from dpcore.published.folder import (
+    ANSWERS,
+    GUARANTEE_JSON,
+    LOCK,
+    MODEL,
+    PUBLIC,
+    REHEARSAL,
+    REPRODUCTION,
+    Run,
+    files_of,
+    model_files,
+    tables_of,
+)
+from dpcore.published.lock import (
+    decoded,
+    explain_versions,
+    relock,
+    relocked,
+    require_public,
+    require_same,
+)
+from dpcore.published.published_statement import PublishedStatement
+from dpcore.published.stacking import Transcript, unstacked
+from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
-from dpcore.sources.opening import Unopened
+from dpcore.resources.effort import require_quick
+from dpcore.specs.spec import spec_of_plain
+from dpcore.transcript.isolated_copies import collect_arrays
+from dpcore.transcript.rebuild import isolate, rebuild
+
+if TYPE_CHECKING:
+    from dpcore.domain.domain import Table
+    from dpcore.sources.opening import Unopened
 
 ROUNDING = 1e-9  # the largest difference that counts as rounding, by the largest magnitude
+_CHANNELS = (PUBLIC, REHEARSAL, REPRODUCTION)
+_MOST_POINTS = 1 << 24  # numbers in the points of a function, whose file no plan describes
+
+
+def _channel(folder: Path) -> tuple[str, Path]:
+    """Where in a run folder its files are: the first channel that is there, and its folder."""
+    for name in _CHANNELS:
+        with contextlib.suppress(OSError):
+            return name, folder_inside(folder, name)
+    return PUBLIC, folder / PUBLIC
+
+
+def load_run(
+    folder: Path | str,
+    registry: Registry | None = None,
+    *,
+    memory: int | None = None,
+    work: int | None = None,
+    public: Mapping[str, str | Table | Unopened] | None = None,
+) -> Run:
+    """Take the locked plan and rebuild the models from `answers.npz`.
+
+    Nothing private is needed: anyone with the public folder and the same plugins can do it. The
+    cost of the locked sensitivities and noise is composed, and must be the epsilon that the lock
+    states; where other versions wrote it and it is not, `note` says that it is not priced here.
+    Sensitivities are the lock's: `dpcore check` on the spec tells whether they are right. What a
+    run says of its ledger is taken as it stands; `dpcore ledger verify --run` asks the ledger.
+
+    Args:
+        public: The public records that the run started from, by name, or paths of their files: the
+            folder has their digests alone, and no path that its lock names is opened.
+
+    Raises:
+        ReplayError: the folder is incomplete, or was changed, or states less than its noise costs.
+        ResourceError: its plan needs more than `memory` and `work` allow.
+        SpecError: its lock holds no valid spec.
+    """
+    is_path = isinstance(folder, Path | str)
+    need(is_path, "load_run or replay", "the path of a run folder", "folder", describe_type(folder))
+    folder = Path(folder)
+    channel, files_folder = _channel(folder)
+    try:
+        # The folder may be a stranger's: every file is bounded in size before it is decoded.
+        lock = decoded(read_json(files_folder / LOCK))
+        statement = msgspec.json.decode(
+            read_json(files_folder / GUARANTEE_JSON), type=PublishedStatement
+        )
+        require_answers(lock.spec.get("releases"), files_folder / ANSWERS)
+    except OSError as error:
+        raise no_run(folder, PUBLIC, error) from None
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
+    registry = Registry.default() if registry is None else registry
+    spec = spec_of_plain(lock.spec, LOCK, attrs.evolve(registry, locked=lock.versions))
+    # How much this machine may do is for the reader to say, not for the lock.
+    is_new = lock.plan.get("cells") == "nearest_double"
+    domain = attrs.evolve(spec.request.domain, cells="nearest_double" if is_new else "positions")
+    tables = require_public(spec, public or {})
+    request = attrs.evolve(spec.request, domain=domain, public=tables)
+    spec = attrs.evolve(spec, request=request, limits=Limits(memory=memory, work=work))
+    coins = PublicCoins(lock.key)
+    need(
+        spec.request.coins is None or spec.request.coins.key == lock.key,
+        ReplayError,
+        f"{LOCK}.key: not the public key that the locked spec sets",
+    )
+    # What can be derived from the locked spec is derived anew, and the lock must equal it.
+    plan = relock(spec, lock, coins, reproduce=channel == REPRODUCTION)
+    require_same(lock, relocked(lock, spec, plan), spec)
+    # The cost of composing is a stranger's choice: it is counted first.
+    releases = enumerate(plan.schedule.releases)
+    asks = [(number, ask) for number, item in releases for ask in item.asks.values()]
+    require_quick(plan.request, [[*asks, *((0, ask) for ask in plan.schedule.look)]], spec.limits)
+    note = require_covered(plan.schedule, plan.guarantee, plan.components, lock.versions)
+    # The plan says how many numbers an honest archive holds: a larger one is refused unread.
+    numbers, answer_limit = _count_limits(plan)
+    orders = len(plan.schedule.releases)  # each of one number an answer, at most
+    try:
+        arrays = read_arrays(files_folder / ANSWERS, numbers + answer_limit, answer_limit + orders)
+    except OSError as error:
+        raise no_run(folder, PUBLIC, error) from None
+    transcripts = unstacked(arrays, answer_limit)
+    values = {name: tuple(release.values) for name, release in transcripts.items()}
+    look = transcripts.get(RELEASE, Transcript((), ()))
+    paid = spec.request.look
+    paid_metrics = (
+        {} if paid is None else paid.stated(dict(zip(look.queries, look.values, strict=True)))
+    )
+    # Models follow from answers and public coins alone: that is why they cost nothing more.
+    models = rebuild(isolate(plan.schedule.releases), values, coins)
+    model_arrays = {name: collect_arrays(model) for name, model in models.items()}
+    descriptions = {name: describe(model) for name, model in models.items()}
+    tables = tables_of(models, descriptions)
+    guarantee = statement.applied(plan.guarantee)
+    return Run(
+        folder=folder,
+        channel=channel,
+        spec=spec,
+        lock=lock,
+        plan=plan,
+        guarantee=guarantee,
+        models=models,
+        answers=values,
+        evaluation=paid_metrics,
+        files=files_of(lock, arrays, paid_metrics, models, model_arrays, tables, guarantee),
+        note=note,
+        descriptions=descriptions,
+    )
+
+
+def _count_limits(plan: Plan) -> tuple[int, int]:
+    """How many numbers, and how many answers, a run of a plan may publish."""
+    asks = [ask for scheduled in plan.schedule.releases for ask in scheduled.asks.values()]
+    numbers = sum(ask.query.real_size * ask.query.at_most for ask in asks)
+    # How many points a function is asked is not in the plan: a fixed bound stands for them.
+    if not all(isinstance(item.learner, Learner) for item in plan.schedule.releases):
+        numbers += _MOST_POINTS
+    looks = len(plan.schedule.look)
+    return numbers + looks, sum(ask.query.at_most for ask in asks) + looks
 
 
 def replay(
@@ -183,3 +348,20 @@ def _distance(published: Any, rebuilt: Any) -> float:
         gaps = np.where(first == second, 0, np.abs(first - second))
         largest = np.abs(second[np.isfinite(second)]).max(initial=np.finfo(second.dtype).tiny)
         return float(gaps.max() / largest)
+
+
+def differing(run: Run) -> list[str]:
+    """Names of files that a run's folder lacks, has too many, or not with these bytes."""
+    names = names_in(run.kept) | {*run.files}
+    return sorted(
+        name
+        for name in names
+        if name not in run.files or not _holds(run.kept / name, run.files[name])
+    )
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return read_bytes(path, len(content)) == content
+    except (OSError, ReplayError):
+        return False

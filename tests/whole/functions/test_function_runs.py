@@ -16,7 +16,7 @@ from dpcore.guarantee import ReleaseKind, Status
 from dpcore.metrics.means import MeanAbsoluteError, MeanSquaredError
 from dpcore.metrics.paid import PrivateLook
 from dpcore.private.evaluation import evaluate
-from dpcore.published.folder import load_run
+from dpcore.published.replay import load_run
 from dpcore.source import HANDED_OVER
 from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess

@@ -34,7 +34,7 @@ def watch(event, arguments):
 
 folder, book = Path(sys.argv[1]), Ledger.open(Path(sys.argv[2]))
 doors = {
-    "load_run": lambda: dpcore.published.folder.load_run(folder),
+    "load_run": lambda: dpcore.published.replay.load_run(folder),
     "replay": lambda: dpcore.published.replay.replay(folder),
     "report": lambda: dpcore_report.page.report(folder, operator=True),
     "verify": lambda: dpcore.console.ledger._verify_run(book, folder, {}),

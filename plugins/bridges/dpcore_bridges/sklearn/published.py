@@ -9,7 +9,8 @@ from dpcore.domain.classes import Classes
 from dpcore.errors import RequestError
 from dpcore.learner import Model
 from dpcore.models.predictions import Predictions
-from dpcore.published.folder import Run, load_run
+from dpcore.published.folder import Run
+from dpcore.published.replay import load_run
 from dpcore_bridges.sklearn.classifiers import PrivateClassifier
 from dpcore_bridges.sklearn.regressors import PrivateRegressor
 
