@@ -14,7 +14,7 @@ UPWARD = {
     ("dpcore.specs.spec", "dpcore.runs.price"),
     ("dpcore.published.files", "dpcore.ledger.book"),
     *(
-        (f"dpcore.registry.{name}", "dpcore.private.engines.base")
+        (f"dpcore.registry.{name}", "dpcore.private.engines.choice")
         for name in ("hookspecs", "kinds")
     ),
 }

@@ -25,7 +25,7 @@ from dpcore.yaml.located import locate_errors, read
 
 if TYPE_CHECKING:
     from dpcore.claims.plan.plan import Plan
-    from dpcore.private.engines.base import EngineChoice
+    from dpcore.private.engines.choice import EngineChoice
     from dpcore.specs.spec import Spec
 
 memory_option = click.option(
@@ -165,7 +165,7 @@ def engine_choice(
         if not path.exists():
             if memory is None:
                 return None
-            from dpcore.private.engines.base import Local
+            from dpcore.private.engines.choice import Local
 
             return Local(memory=memory)
         node = read(path)

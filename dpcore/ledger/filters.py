@@ -19,13 +19,13 @@ import numpy as np
 from dpcore.accountant import UnsupportedEventError
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, is_integer, need_field, positive, probability
-from dpcore.claims.accounting import exact
 from dpcore.claims.accounting.conversions import pure_to_gdp, renyi_to_epsilon
-from dpcore.claims.accounting.exact import Dyadic, dyadic
 from dpcore.claims.accounting.methods.gdp import GdpAccountant
 from dpcore.claims.events.gaussian import gaussian_epsilon, gaussian_mu
 from dpcore.errors import DpcoreError, NoClaimError, need, need_value
 from dpcore.event import Event, label_of
+from dpcore.ledger import dyadic as exact
+from dpcore.ledger.dyadic import Dyadic, dyadic
 from dpcore.shown import in_digits
 
 _FORGIVEN = Fraction(1, 2**48)  # relative: what the parts of a budget were rounded up by

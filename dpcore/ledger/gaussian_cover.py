@@ -43,13 +43,13 @@ import attrs
 import scipy
 
 from dpcore.adjacency import Adjacency
-from dpcore.claims.accounting.exact import dyadic
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.randomized_response import ApproximateEvent
 from dpcore.errors import NoClaimError
 from dpcore.event import Event, label_of
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.dyadic import dyadic
 from dpcore.ledger.event_cover import gaussian_cover
 from dpcore.ledger.filters import BudgetExceededError, GaussianFilter
 from dpcore.ledger.marginal_cost import smoothed_cost

@@ -42,8 +42,6 @@ import attrs
 from dpcore.accountant import UnsupportedEventError
 from dpcore.adjacency import Adjacency
 from dpcore.checks import one_of, positive, probability, unboxed
-from dpcore.claims.accounting import exact
-from dpcore.claims.accounting.exact import Dyadic, dyadic
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.randomized_response import PureEvent
 from dpcore.claims.events.relation_text import (
@@ -55,7 +53,9 @@ from dpcore.claims.events.relation_text import (
 )
 from dpcore.errors import NoClaimError, need
 from dpcore.event import Claims, Event, label_of
+from dpcore.ledger import dyadic as exact
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.dyadic import Dyadic, dyadic
 from dpcore.ledger.filters import (
     BasicFilter,
     BudgetExceededError,

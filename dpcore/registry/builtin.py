@@ -67,7 +67,7 @@ provides = {
         "sklearn": "dpcore.sources.sklearn_data:SklearnData",
         "sql": "dpcore.sources.sql:SqlQuery",
     },
-    "engines": {"local": "dpcore.private.engines.base:Local"},
+    "engines": {"local": "dpcore.private.engines.choice:Local"},
     "metrics": {
         "accuracy": "dpcore.metrics.means:Accuracy",
         "mae": "dpcore.metrics.means:MeanAbsoluteError",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dpcore.mechanism import AnyMechanism
     from dpcore.metrics.base import Metric
     from dpcore.models.features.base import FeatureMap
-    from dpcore.private.engines.base import EngineChoice
+    from dpcore.private.engines.choice import EngineChoice
     from dpcore.registry.evidence import Evidence
     from dpcore.source import Location
 

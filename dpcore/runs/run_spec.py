@@ -29,7 +29,8 @@ from dpcore.errors import (
 from dpcore.guarantee import ReleaseKind
 from dpcore.private.admission import admit, require_apart
 from dpcore.private.core_dumps import forbid_core_dumps
-from dpcore.private.engines.base import Engine, EngineChoice, Local
+from dpcore.private.engines.base import Engine
+from dpcore.private.engines.choice import EngineChoice, Local
 from dpcore.private.outcome import Outcome
 from dpcore.private.run import encode_points, require_fit, run as run_plan
 from dpcore.private.sealed_output import no_output, run_silenced

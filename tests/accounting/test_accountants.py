@@ -10,11 +10,11 @@ from hypothesis import given, settings, strategies as st
 
 from dpcore.accountant import UnsupportedEventError
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
-from dpcore.claims.accounting import conversions, exact
+from dpcore.claims.accounting import conversions
 from dpcore.claims.accounting.crossing import epsilon_end, event_epsilon
 from dpcore.claims.accounting.methods.auto import AutoAccountant, all_methods, intersection
 from dpcore.claims.accounting.methods.basic import BasicAccountant
-from dpcore.claims.accounting.methods.gdp import GdpAccountant
+from dpcore.claims.accounting.methods.gdp import GdpAccountant, _root
 from dpcore.claims.accounting.methods.homogeneous import HomogeneousAccountant
 from dpcore.claims.accounting.methods.pld import PldAccountant
 from dpcore.claims.accounting.methods.renyi import RenyiAccountant
@@ -26,6 +26,7 @@ from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.claims.events.poisson import PoissonSampledEvent
 from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
 from dpcore.errors import AdjacencyError, ContractError, NoClaimError
+from dpcore.ledger import dyadic
 from dpcore.ledger.filters import (
     BasicFilter,
     BudgetExceededError,
@@ -229,17 +230,17 @@ def test_a_mu_whose_square_is_no_double_is_counted():
 @given(st.lists(st.floats(0, 1e300) | st.floats(0, 1e-300), min_size=1, max_size=9))
 def test_exact_sums_are_written_and_read_to_the_last_bit(parts):
     total = sum(map(Fraction, parts), Fraction(0))
-    assert exact.read(exact.write(total)) == total
-    assert exact.read(parts[0].hex()) == Fraction(parts[0])
-    up = exact.rounded_up(total)
+    assert dyadic.read(dyadic.write(total)) == total
+    assert dyadic.read(parts[0].hex()) == Fraction(parts[0])
+    up = dyadic.rounded_up(total)
     assert math.isinf(up) or Fraction(up) >= total > Fraction(math.nextafter(up, -1))
-    assert abs(Fraction(exact.root(total * total)) - total) <= total * Fraction(2, 2**53)
+    assert abs(Fraction(_root(total * total)) - total) <= total * Fraction(2, 2**53)
 
 
 @pytest.mark.parametrize("text", ["inf", "nan", "-0x1p+0", "1/0", "x", "0x1p+99999", "-1/2"])
 def test_what_is_no_sum(text):
     with pytest.raises(ValueError, match=r"sum|literal|hexadecimal|NaN"):
-        exact.read(text)
+        dyadic.read(text)
 
 
 def test_the_peer_lies_between_the_certified_ends_and_its_slack():

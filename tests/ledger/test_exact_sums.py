@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpcore import ADD_REMOVE, Ledger
-from dpcore.claims.accounting import exact
 from dpcore.claims.accounting.conversions import pure_to_gdp
-from dpcore.claims.accounting.exact import Dyadic, dyadic
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
-from dpcore.ledger import Charge
+from dpcore.ledger import Charge, dyadic as exact
+from dpcore.ledger.dyadic import Dyadic, dyadic
 from dpcore.ledger.filters import BasicFilter, BudgetExceededError
 from dpcore.ledger.total import Total
 

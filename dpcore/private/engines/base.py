@@ -5,26 +5,20 @@ released number depends on it: totals are integers, which any engine adds to the
 (`dpcore.exact`). What travels to it are parts of a source and tasks; what comes back are counts and
 totals, as private as the records. Noise is drawn after the total, in the process of the run, so
 that a task that runs twice releases nothing twice.
-
-An operator names an engine on a command line or in a file of theirs (`EngineChoice`). It is never
-named in a spec, a lock or what is published: no released number depends on it.
 """
 
 from __future__ import annotations
 
-import contextlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from dpcore.checks import positive_integer
 from dpcore.domain.domain import Domain
-from dpcore.errors import ReleaseError, RequestError, need
+from dpcore.errors import ReleaseError
 from dpcore.private.engines.selection import EVERYTHING, Selection
 from dpcore.records import Folded, Records
 from dpcore.source import Columns, Part
@@ -164,73 +158,3 @@ class Engine(AbstractContextManager["Engine"]):
 
     def __exit__(self, *failure: object) -> None:
         self.close()
-
-
-@attrs.frozen(kw_only=True)
-class EngineChoice(ABC):
-    """What an operator says of an engine. A plugin's extends it, by the hook `dpcore_engines`.
-
-    Args:
-        scheduler: The address of whoever hands out work, where one runs already.
-        workers: So many processes on this machine in its place.
-        memory: Bytes that it may use on this machine; its own choice if None.
-    """
-
-    scheduler: str | None = None
-    workers: int | None = attrs.field(
-        default=None, validator=attrs.validators.optional(positive_integer)
-    )
-    memory: int | None = None
-
-    def explain(self, workload: Workload) -> tuple[str, ...]:
-        """What it would ask in a language of its own, one text each; nothing where it runs Python.
-
-        Raises:
-            RequestError: it cannot say what the plan asks.
-        """
-        return ()
-
-    @abstractmethod
-    def opened(self, spool: Path) -> contextlib.AbstractContextManager[Engine]:
-        """The engine, before any record is opened; closed again at the end.
-
-        Args:
-            spool: The run's folder, for what may lie on this machine's disk meanwhile. It is left
-                as it was.
-
-        Raises:
-            RequestError: the choice is not one that it can serve, or nobody answers.
-        """
-
-
-def require_modules(*names: str) -> None:
-    """Refuse an engine some of whose modules are not installed.
-
-    Raises:
-        RequestError: with the first of them, and how to install all.
-    """
-    for name in names:
-        refusal = f"{name} is not installed: pip install {' '.join(names)}"
-        need(find_spec(name), RequestError, refusal)
-
-
-@final
-class Local(EngineChoice):
-    """This process's threads, and this machine's disk."""
-
-    @contextlib.contextmanager
-    def opened(self, spool: Path) -> Iterator[Engine]:
-        """A `LocalEngine` with its spools in `spool`.
-
-        Raises:
-            RequestError: a scheduler or workers are named, which it does not have.
-        """
-        need(
-            self.scheduler is None and self.workers is None,
-            RequestError,
-            "the local engine has no scheduler and no workers: name none",
-        )
-        from dpcore.private.engines.local import LocalEngine
-
-        with LocalEngine(spool=spool, memory=self.memory) as engine:
-            yield engine

@@ -13,11 +13,11 @@ from diffprivlib import BudgetAccountant
 from diffprivlib.utils import Budget, BudgetError
 
 from dpcore import Adjacency, Event, Ledger, Plan
-from dpcore.claims.accounting.exact import rounded_up
 from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
 from dpcore.domain.domain import Table
 from dpcore.errors import need
 from dpcore.ledger import Charge
+from dpcore.ledger.dyadic import rounded_up
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.total import Spent
 from dpcore.private.admission import admit

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, final
 
 from dpcore.errors import RequestError, need
-from dpcore.private.engines.base import Engine, EngineChoice, require_modules
+from dpcore.private.engines.base import Engine
+from dpcore.private.engines.choice import EngineChoice, require_modules
 from dpcore_engines.dask import Dask
 
 _PATIENCE = "20s"

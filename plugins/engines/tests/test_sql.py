@@ -13,7 +13,8 @@ from dpcore.domain.domain import People
 from dpcore.encoding.blocks import Encoding
 from dpcore.errors import EngineError, RequestError, SourceError
 from dpcore.exact import Exact
-from dpcore.private.engines.base import Local, Workload
+from dpcore.private.engines.base import Workload
+from dpcore.private.engines.choice import Local
 from dpcore.private.engines.records import EngineRecords
 from dpcore.published.replay import replay
 from dpcore.runs.run_spec import run

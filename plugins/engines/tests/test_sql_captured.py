@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from dpcore.private.engines.base import Local
+from dpcore.private.engines.choice import Local
 from dpcore.runs.run_spec import run
 
 from sources.people import configure

@@ -7,7 +7,7 @@ import pytest
 from dpcore import hookimpl
 from dpcore.console.options import engine_choice
 from dpcore.errors import RegistryError, RequestError, SpecError
-from dpcore.private.engines.base import EngineChoice, Local
+from dpcore.private.engines.choice import EngineChoice, Local
 from dpcore.registry.kinds import ENGINE
 from dpcore.registry.registry import Registry
 from dpcore.specs.spec import spec_of_text

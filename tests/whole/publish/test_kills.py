@@ -23,7 +23,7 @@ from dpcore.claims.plan.plan import Plan
 from dpcore.ledger.book import RESERVED, Reservation
 from dpcore.ledger.recomputing import COMMITTED
 from dpcore.private import run as private_run
-from dpcore.private.engines.base import EngineChoice
+from dpcore.private.engines.choice import EngineChoice
 from dpcore.private.engines.local import LocalEngine
 from dpcore.published.folder import GUARANTEE_JSON
 from dpcore.published.replay import replay

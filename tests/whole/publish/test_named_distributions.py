@@ -12,7 +12,7 @@ import yaml
 import dpcore
 from dpcore import Registry, hookimpl
 from dpcore.errors import SourceError
-from dpcore.private.engines.base import EngineChoice
+from dpcore.private.engines.choice import EngineChoice
 from dpcore.private.engines.local import LocalEngine
 from dpcore.registry.distributions import UNKNOWN
 from dpcore.registry.index import Provides

@@ -1,12 +1,12 @@
 r"""Exact Gaussian-DP composition: the mu of Gaussian events add in squares, nothing is lost."""
 
+import math
 from fractions import Fraction
 
 import attrs
 
 from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.adjacency import Adjacency
-from dpcore.claims.accounting.exact import root
 from dpcore.claims.events.gaussian import gaussian_epsilon
 from dpcore.errors import NoClaimError, need
 from dpcore.event import Event, label_of
@@ -46,7 +46,7 @@ class GdpAccountant(Accountant):
 
     def _mu(self, sign: int) -> float:
         """sqrt(mu_squared), an exact sum, moved by more than the rounding error of the root."""
-        return root(self.mu_squared) * (1 + sign * gamma(4 + 2 * self.additions))
+        return _root(self.mu_squared) * (1 + sign * gamma(4 + 2 * self.additions))
 
     def epsilon(self, delta: float) -> Interval:
         """By inverting the exact curve.
@@ -65,3 +65,12 @@ class GdpAccountant(Accountant):
     def explain(self, delta: float) -> str:
         """One clause with the composed mu, to six digits."""
         return f"exact Gaussian composition, mu = {self._mu(+1):.6g}"
+
+
+def _root(square: Fraction) -> float:
+    """The root of a square to within 2 u, whatever the size of the square."""
+    if square == 0:
+        return 0.0
+    halves = (square.numerator.bit_length() - square.denominator.bit_length()) // 2
+    scaled = square / Fraction(4) ** halves  # in [1/8, 8]
+    return math.ldexp(math.sqrt(scaled), halves)

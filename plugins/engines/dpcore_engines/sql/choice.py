@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import final
 
 from dpcore.errors import RequestError, need
-from dpcore.private.engines.base import Engine, EngineChoice, Workload, require_modules
+from dpcore.private.engines.base import Engine, Workload
+from dpcore.private.engines.choice import EngineChoice, require_modules
 
 
 @final

@@ -6,7 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from dpcore.encoding.tables import project_table
-from dpcore.private.engines.base import Engine, EngineChoice
+from dpcore.private.engines.base import Engine
+from dpcore.private.engines.choice import EngineChoice
 from dpcore.source import Location
 from dpcore_attacks.laws.engines.engines import CUTS, DOMAIN, SAME_BITS, Trial, engine_verdicts
 from dpcore_attacks.laws.engines.stored import stored_verdicts

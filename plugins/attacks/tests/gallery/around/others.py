@@ -9,7 +9,7 @@ import numpy as np
 
 from dpcore.errors import ContractError, RequestError, SourceError
 from dpcore.exact import Exact
-from dpcore.private.engines.base import EngineChoice
+from dpcore.private.engines.choice import EngineChoice
 from dpcore.private.engines.local import LocalEngine
 from dpcore.private.engines.selection import EVERYTHING
 from dpcore.sources.parquet import ParquetSource

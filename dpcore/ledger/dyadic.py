@@ -106,15 +106,6 @@ def rounded_up(value: Dyadic | Fraction) -> float:
     return nearest if dyadic(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def root(square: Fraction) -> float:
-    """Its root to within 2 u, whatever the size of the square."""
-    if square == 0:
-        return 0.0
-    halves = (square.numerator.bit_length() - square.denominator.bit_length()) // 2
-    scaled = square / Fraction(4) ** halves  # in [1/8, 8]
-    return math.ldexp(math.sqrt(scaled), halves)
-
-
 def write(value: Dyadic | Fraction) -> str:
     """Every bit: hexadecimal text as of a float where it is one, else a quotient."""
     units = dyadic(value).units
