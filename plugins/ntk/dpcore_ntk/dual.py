@@ -100,14 +100,9 @@ def asked(
     # Only kernels that bound their entries tell a mechanism the range of them.
     within = None if largest is None else (-largest, largest)
     count, width = public.domain.records, public.domain.width
+    square = (count, count)
     return (
-        Query(
-            name="kernel",
-            shape=(count, count),
-            distance=kernel,
-            mechanism=mechanism,
-            within=within,
-        ),
+        Query(name="kernel", shape=square, distance=kernel, mechanism=mechanism, within=within),
         Query(name="inputs", shape=(count, width), distance=inputs),
         _labels(public, labels),
     )
