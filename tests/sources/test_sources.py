@@ -12,6 +12,7 @@ from dpcore.errors import SourceError
 from dpcore.sources.opening import location, open_source, reading
 from dpcore.sources.parquet import ParquetFiles
 from dpcore.sources.sql import SqlQuery
+from dpcore.sources.text import read_columns
 from dpcore.specs.grammar import Csv
 
 from sources.people import DOMAIN, SECRET, as_csv, configure, people, records_of, same
