@@ -12,7 +12,7 @@ from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import SpecError
 from dpcore.private.evaluation import evaluation
-from dpcore.private.paid_evaluation import _stated
+from dpcore.private.paid_evaluation import _probabilities
 from dpcore.published.paid_metrics import paid
 from dpcore.randomness import SecretCoins
 from dpcore.specs.spec import spec_of_text
@@ -141,5 +141,5 @@ class Broken:
 
 def test_what_is_no_probability_counts_as_equal_shares_and_moves_no_other_row():
     domain = Domain(columns={"a": Range(0, 1)}, target="y", labels=Classes(("no", "yes")))
-    found = _stated(Broken(), {"a": np.linspace(0, 1, 6)}, 6, domain)
+    found = _probabilities(Broken(), {"a": np.linspace(0, 1, 6)}, 6, domain)
     assert found.tolist() == [[0.2, 0.8], *[[0.5, 0.5]] * 5]
