@@ -30,14 +30,14 @@ TYPED = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 ABOVE = ("console", "ledger", "published", "registry", "runs", "sources", "specs", "views")
 SEEING = ("encoding", "private", "records", "resources", "transcript")
 IMPORTS = [
-    ("dpcore.claims.pricing.price", TOP, 5_090, (*ABOVE, *SEEING)),
-    ("dpcore.claims.pricing.price", LAZY, 7_850, (*ABOVE, *SEEING)),
+    ("dpcore.claims.pricing.price", TOP, 5_080, (*ABOVE, *SEEING)),
+    ("dpcore.claims.pricing.price", LAZY, 7_840, (*ABOVE, *SEEING)),
     ("dpcore.private.run", TOP, 5_660, ABOVE),
     ("dpcore.private.run", LAZY, 8_810, ABOVE),
     ("dpcore.transcript.rebuild", TOP, 2_120, (*ABOVE, "private")),
     ("dpcore.transcript", LAZY, 3_660, (*ABOVE, "private")),
     ("dpcore.published.folder", TOP, 6_690, ("console", "private", "views")),
-    ("dpcore.published", LAZY, 14_040, ("console", "private", "views")),
+    ("dpcore.published", LAZY, 14_030, ("console", "private", "views")),
 ]
 # What is loaded: words after `dpcore`, or a script; the largest number of statements of the core.
 COMMANDS = {
