@@ -1,6 +1,7 @@
 """`blame`: find the part of a request that misses the budget, for the error's place."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -10,6 +11,10 @@ from dpcore.claims.plan.request import Request
 from dpcore.errors import NoClaimError, ReleaseError, below
 from dpcore.mechanism import Mechanism, is_calibrated
 from dpcore.randomness import SecretCoins
+
+if TYPE_CHECKING:
+    from dpcore.functions.interactive import Interactive
+    from dpcore.functions.learner import FunctionQuery
 
 
 def find_fault(
@@ -66,20 +71,16 @@ def require_drawable(number: int, asks: Sequence[Ask]) -> None:
                 # The plan's sampler is built here, and refuses what it cannot draw exactly.
                 _ = ask.release
             else:
-                _draw_function(number, ask)
+                # A function's query and mechanism, which are not imported to be priced.
+                query, mechanism = (
+                    cast("FunctionQuery", ask.query),
+                    cast("Interactive", ask.mechanism),
+                )
+                noise = SecretCoins.rehearsal(0).noise(number, query.name, 1)
+                oracle = mechanism.open(query.nothing(), query, ask.taken, noise)
+                oracle.ask(np.zeros((1, query.width)))
         except ReleaseError as error:
             with below("releases", number, "mechanism"):
                 raise NoClaimError(f"query {ask.query.name!r}: {error.message}") from None
         except Exception:
             return  # a run meets it again, and may be sealed: then it is not told
-
-
-def _draw_function(number: int, ask: Ask) -> None:
-    """Ask about the function 0 once, at known coins."""
-    from dpcore.functions.interactive import Interactive
-    from dpcore.functions.learner import FunctionQuery
-
-    if isinstance(ask.mechanism, Interactive) and isinstance(ask.query, FunctionQuery):
-        noise = SecretCoins.rehearsal(0).noise(number, ask.query.name, 1)
-        oracle = ask.mechanism.open(ask.query.nothing(), ask.query, ask.taken, noise)
-        oracle.ask(np.zeros((1, ask.query.width)))

@@ -259,17 +259,14 @@ def scheduled(learner: AnyLearner, asks: Mapping[str, Ask], **fields: Any) -> Sc
             f"{name} asks for arrays, and a mechanism of it serves functions",
         )
         return LearnerRelease(asks=asks, **fields)
-    # Functions are imported where one is priced alone.
-    from dpcore.functions.interactive import Interactive
-    from dpcore.functions.learner import FunctionLearner
-
+    # A `FunctionLearner`, whose mechanism opens an oracle: neither is imported to be priced.
     need(
-        isinstance(learner, FunctionLearner),
+        hasattr(learner, "function_query"),
         SpecError,
         f"{name} must extend Learner or FunctionLearner",
     )
     need(
-        all(isinstance(item, Interactive) for item in mechanisms),
+        all(hasattr(item, "opener") for item in mechanisms),
         SpecError,
         f"{name} asks for functions, and a mechanism of it releases arrays",
     )
