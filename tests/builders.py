@@ -1,11 +1,12 @@
 """`builders`: make plans, files and folders that many tests need alike."""
 
 import attrs
+import numpy as np
 
-from dpcore import REPLACE_ONE, PrivacyBudget, price
+from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, SecretCoins, price
 from dpcore.claims.mechanisms.gaussian import Gaussian
 
-from doubles import domain
+from doubles import LabelMean, LabelMeanBound, domain
 
 
 def price_request(*, epsilon=1.0, delta=1e-5, **fields):
@@ -26,3 +27,26 @@ def with_queries(guarantee, *queries):
 def price_learner(learner, **fields):
     """The plan of one learner, with Gaussian noise unless told otherwise."""
     return price_request(**{"learner": learner, "mechanism": Gaussian(), **fields})
+
+
+def price_label_mean(**fields):
+    """The plan of the mean of labels; `validity` is that of its bound."""
+    bound = LabelMeanBound(**{key: fields.pop(key) for key in ("validity",) if key in fields})
+    return price_learner(**{"learner": LabelMean(), "bound": bound, **fields})
+
+
+def price_on_table(learner, records=400, *, adjacency=REPLACE_ONE, **fields):
+    """The plan of one learner for `doubles.table(records)`: exactly so many, or at most."""
+    count = {"exact": records} if adjacency.replaces else {"exact": None, "limit": records}
+    defaults = {
+        "domain": attrs.evolve(domain(), **count),
+        "coins": PublicCoins(7),
+        "epsilon": 2.0,
+    }
+    return price_learner(learner, adjacency=adjacency, **{**defaults, **fields})
+
+
+def answer_bytes(plan, source, engine=None, seed=5):
+    """Run a plan of one release with known coins, and return the bytes of its answers."""
+    outcome = plan.run(source, secret=SecretCoins.rehearsal(seed), engine=engine)
+    return b"".join(np.asarray(answer.value).tobytes() for answer in outcome.answers["release"])

@@ -22,12 +22,12 @@ from dpcore.ledger import Charge
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.published.files import write_files
 
-from builders import price_learner
-from doubles import LabelMean, LabelMeanBound, table
+from builders import price_label_mean
+from doubles import table
 
 
 def plan(epsilon=0.1):
-    return price_learner(LabelMean(), bound=LabelMeanBound(), epsilon=epsilon)
+    return price_label_mean(epsilon=epsilon)
 
 
 def in_child(work):

@@ -29,7 +29,7 @@ from dpcore.private.release_context import wide_open
 from dpcore.registry.events import Catalogue
 from dpcore.sensitivity import OverCoins
 
-from builders import price_learner, price_request
+from builders import price_label_mean, price_request
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, table
 
 
@@ -54,14 +54,8 @@ class MayFailBound(LabelMeanBound):
     learner: ClassVar[type[Learner]] = MayFail
 
 
-def plan(epsilon=0.4, learner=None, bound=None, adjacency=REPLACE_ONE, **options):
-    return price_learner(
-        learner or LabelMean(),
-        adjacency=adjacency,
-        bound=bound or LabelMeanBound(),
-        epsilon=epsilon,
-        **options,
-    )
+def plan(epsilon=0.4, **options):
+    return price_label_mean(epsilon=epsilon, **options)
 
 
 def charge(mu=0.01, adjacency=REPLACE_ONE, **options):
@@ -155,7 +149,7 @@ def test_so_does_one_of_many_queries_and_releases(seed):
 
 
 def test_what_fails_after_the_reservation_stays_spent(ledger):
-    failing = plan(0.4, LabelMean(fail="raise"))
+    failing = plan(0.4, learner=LabelMean(fail="raise"))
     before = ledger.left().mu
     with pytest.raises(ReleaseError):
         failing.run(table(), reservation=failing.reserve(ledger))
@@ -200,7 +194,7 @@ def test_failures_over_coins_are_charged_to_delta(home):
 
 
 def test_assumptions_of_any_run_are_named_by_later_guarantees(ledger):
-    risky = plan(0.2, MayFail(), MayFailBound(), accept_assumptions=("no_failure",))
+    risky = plan(0.2, learner=MayFail(), bound=MayFailBound(), accept_assumptions=("no_failure",))
     risky.run(table(), reservation=risky.reserve(ledger))
     sure = plan(0.2)
     found = sure.run(table(), reservation=sure.reserve(ledger)).guarantee
@@ -250,7 +244,7 @@ def test_whether_an_earlier_run_succeeded_is_not_told_by_a_later_guarantee(home)
     told = []
     for fails in ("", "raise"):
         own = Ledger.create(f"l{fails}", epsilon=1.0, delta=1e-5, adjacency=REPLACE_ONE)
-        first, second = plan(0.3, LabelMean(fail=fails)), plan(0.3)
+        first, second = plan(0.3, learner=LabelMean(fail=fails)), plan(0.3)
         try:
             first.run(table(), reservation=first.reserve(own))
         except ReleaseError:

@@ -13,8 +13,8 @@ from dpcore.errors import ContractError
 from dpcore.single_use import SingleUse
 from dpcore_attacks.laws.mechanisms.once import NOT_DOUBLED, not_doubled, once_verdicts
 
-from builders import price_learner
-from doubles import LabelMean, LabelMeanBound, table
+from builders import price_label_mean
+from doubles import table
 
 
 class Thing(SingleUse):
@@ -114,7 +114,7 @@ def _worker(label):
 def test_two_forked_workers_do_not_publish_with_the_same_coins():
     global COINS, PLAN
     COINS = SecretCoins.draw()
-    PLAN = price_learner(LabelMean(), bound=LabelMeanBound())
+    PLAN = price_label_mean()
     fork = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(2, mp_context=fork) as pool:
         told = [*pool.map(_worker, [0, 1])]

@@ -22,8 +22,8 @@ from dpcore.ledger import Charge
 from dpcore.sensitivity import Conditional
 from dpcore_bridges.diffprivlib import LedgerAccountant, claim, run_from
 
-from builders import price_learner
-from doubles import LabelMean, LabelMeanBound, table
+from builders import price_label_mean
+from doubles import table
 
 VALUES = np.linspace(0, 1, 50)
 
@@ -154,15 +154,9 @@ def test_it_has_no_slack_and_composes_no_hypothetical_lists(accountant):
 # the other way
 
 
-def plan_of(**options):
-    validity = options.pop("validity", None)
-    bound = LabelMeanBound() if validity is None else LabelMeanBound(validity=validity)
-    return price_learner(LabelMean(), bound=bound, **options)
-
-
 def test_a_run_is_paid_from_diffprivlibs_accountant_before_its_records_are_opened():
     accountant = diffprivlib.BudgetAccountant(epsilon=2.5, delta=1e-4)
-    plan = plan_of()
+    plan = price_label_mean()
     assert run_from(accountant, plan, table()).guarantee.status is Status.PROVED
     assert accountant.spent_budget == [(plan.guarantee.epsilon, 1e-5)]
     with pytest.raises(SourceError):
@@ -175,7 +169,7 @@ def test_a_run_is_paid_from_diffprivlibs_accountant_before_its_records_are_opene
 
 def test_a_conditional_run_is_refused_there():
     calm = Conditional((("calm", "all is calm"),))
-    plan = plan_of(validity=calm, accept_assumptions={"calm"})
+    plan = price_label_mean(validity=calm, accept_assumptions={"calm"})
     accountant = diffprivlib.BudgetAccountant()
     with pytest.raises(NoClaimError, match="calm"):
         run_from(accountant, plan, table())

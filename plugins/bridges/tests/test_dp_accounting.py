@@ -53,8 +53,7 @@ from dpcore_bridges.dp_accounting import (
 from dpcore_bridges.dp_accounting.reading import read
 from dpcore_bridges.events_of import events_of
 
-from builders import price_learner
-from doubles import LabelMean, LabelMeanBound
+from builders import price_label_mean
 from oracles.accounting import gaussian_epsilon, response_epsilon
 
 Relation = dp_accounting.NeighboringRelation
@@ -552,13 +551,8 @@ def test_a_new_event_is_taught_to_the_accountant_in_three_lines():
 # plans
 
 
-def plan_of(**options):
-    bound = LabelMeanBound(**{k: options.pop(k) for k in ("validity",) if k in options})
-    return price_learner(LabelMean(), bound=bound, **options)
-
-
 def test_a_plans_events_cost_there_what_the_plan_says():
-    plan = plan_of()
+    plan = price_label_mean()
     accountant = PLDAccountant(REPLACE)
     for event, count in events_of(plan):
         spend(accountant, event, count)
@@ -567,10 +561,10 @@ def test_a_plans_events_cost_there_what_the_plan_says():
 
 
 def test_a_plan_whose_claim_is_more_than_its_events_is_refused():
-    conditional = plan_of(
+    conditional = price_label_mean(
         validity=Conditional((("calm", "all is calm"),)), accept_assumptions={"calm"}
     )
     with pytest.raises(NoClaimError, match="calm"):
         events_of(conditional)
     with pytest.raises(NoClaimError, match="public coins"):
-        events_of(plan_of(validity=OverCoins(1e-7)))
+        events_of(price_label_mean(validity=OverCoins(1e-7)))

@@ -64,8 +64,8 @@ from dpcore_bridges.opendp import (
 )
 from dpcore_bridges.opendp.groups import approximate_of_group
 
-from builders import price_learner
-from doubles import Bump, BumpBound, LabelMean, LabelMeanBound, Numbers, domain, table
+from builders import price_label_mean
+from doubles import Bump, BumpBound, LabelMean, Numbers, domain, table
 from oracles.accounting import gaussian_delta, gaussian_epsilon
 
 DELTA = 1e-5
@@ -78,9 +78,8 @@ def _features():
     dp.enable_features("contrib", "honest-but-curious")
 
 
-def plan_of(validity=None, **options):
-    bound = LabelMeanBound() if validity is None else LabelMeanBound(validity=validity)
-    return price_learner(**{"learner": LabelMean(), "budget": BUDGET, "bound": bound, **options})
+def plan_of(**options):
+    return price_label_mean(**{"budget": BUDGET, **options})
 
 
 @functools.cache
@@ -296,14 +295,14 @@ def test_the_domain_is_named_after_all_that_is_declared():
 
 def test_more_than_a_measurement_can_say_is_refused():
     calm = Conditional((("calm", "all is calm"),))
-    conditional = plan_of(calm, accept_assumptions={"calm"})
+    conditional = plan_of(validity=calm, accept_assumptions={"calm"})
     for export in (zcdp_measurement, renyi_measurement, approximate_measurement, pure_measurement):
         with pytest.raises(NoClaimError, match="calm"):
             export(conditional)
-    reproduced = plan_of(calm, reproduce=True)
+    reproduced = plan_of(validity=calm, reproduce=True)
     with pytest.raises(NoClaimError, match="no guarantee"):
         approximate_measurement(reproduced)
-    over_coins = plan_of(OverCoins(1e-7))
+    over_coins = plan_of(validity=OverCoins(1e-7))
     with pytest.raises(NoClaimError, match="public coins"):
         zcdp_measurement(over_coins)
     assert approximate_measurement(over_coins).map(1)[1] == DELTA

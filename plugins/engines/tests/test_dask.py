@@ -13,7 +13,7 @@ import pytest
 
 import dpcore
 import dpcore.source
-from dpcore import ADD_REMOVE, REPLACE_ONE, Domain
+from dpcore import ADD_REMOVE, Domain
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.domain.bins import Binned
@@ -43,7 +43,7 @@ from dpcore_random_features.projected_min_norm import ProjectedMinNorm
 from dpcore_random_features.ridge import Ridge
 from dpcore_statistics.marginals.learner import Marginals
 
-from builders import price_learner
+from builders import answer_bytes, price_learner, price_on_table
 from doubles import domain, table
 
 distributed = pytest.importorskip("distributed")
@@ -90,25 +90,6 @@ class Cut(dpcore.source.Source):
         )
 
 
-def plan(learner, adjacency=REPLACE_ONE, mechanism=None, **fields):
-    exact = RECORDS if adjacency.replaces else None
-    facts = attrs.evolve(domain(), exact=exact, limit=None if exact else RECORDS)
-    return price_learner(
-        learner,
-        domain=fields.pop("domain", facts),
-        adjacency=adjacency,
-        mechanism=mechanism or Gaussian(),
-        coins=dpcore.PublicCoins(7),
-        epsilon=2.0,
-        **fields,
-    )
-
-
-def released(made, source, engine=None):
-    outcome = made.run(source, secret=dpcore.SecretCoins.rehearsal(5), engine=engine)
-    return b"".join(np.asarray(a.value).tobytes() for a in outcome.answers["release"])
-
-
 def clipped():
     return ClippedGradient(features=Identity(), clip=0.3, steps=2)
 
@@ -124,36 +105,39 @@ BEST = BestOf(candidates=(clipped(), SufficientStatistics(features=Identity())))
 
 
 @pytest.mark.parametrize(
-    ("learner", "mechanism", "fields"),
+    ("learner", "fields"),
     [
-        (clipped(), None, {"holdout": 0.3}),
-        (clipped(), None, {"adjacency": ADD_REMOVE, "holdout": 0.3}),
-        pytest.param(StagedGradient(), None, {}, marks=pytest.mark.slow),
-        (SufficientStatistics(features=Identity()), None, {}),
-        (ChosenRidge(features=Identity()), {"statistics": Gaussian(), "choice": CHOSEN}, {}),
-        (BEST, {"fits": Gaussian(), "choice": CHOSEN}, {"adjacency": ADD_REMOVE}),
-        (Ridge(features=Identity(), regularization=0.5), None, {}),
-        (huber(), None, {"adjacency": ADD_REMOVE, "holdout": 0.3}),
-        (MARGINALS, None, {"adjacency": ADD_REMOVE}),
+        (clipped(), {"holdout": 0.3}),
+        (clipped(), {"adjacency": ADD_REMOVE, "holdout": 0.3}),
+        pytest.param(StagedGradient(), {}, marks=pytest.mark.slow),
+        (SufficientStatistics(features=Identity()), {}),
+        (
+            ChosenRidge(features=Identity()),
+            {"mechanism": {"statistics": Gaussian(), "choice": CHOSEN}},
+        ),
+        (BEST, {"mechanism": {"fits": Gaussian(), "choice": CHOSEN}, "adjacency": ADD_REMOVE}),
+        (Ridge(features=Identity(), regularization=0.5), {}),
+        (huber(), {"adjacency": ADD_REMOVE, "holdout": 0.3}),
+        (MARGINALS, {"adjacency": ADD_REMOVE}),
     ],
     ids=["split", "coins", "staged", "products", "ridge", "best_of", "folds", "loops", "tables"],
 )
 def test_learners_that_read_sums_folds_and_loops_release_the_bits_of_the_local_engine(
-    client, learner, mechanism, fields
+    client, learner, fields
 ):
-    made, source = plan(learner, mechanism=mechanism, **fields), Cut(table(400), (130, 0, 70, 200))
+    made, source = price_on_table(learner, **fields), Cut(table(400), (130, 0, 70, 200))
     with LocalEngine(threads=1) as engine:
-        expected = released(made, source, engine)
+        expected = answer_bytes(made, source, engine)
     with Dask(client) as engine:
-        assert released(made, source, engine) == expected
+        assert answer_bytes(made, source, engine) == expected
         assert engine.note == ""
 
 
 @pytest.mark.parametrize("lengths", [(400,), (200, 200), (1, 7, 192, 100, 100)])
 def test_parts_on_any_worker_give_the_same_bits(client, lengths):
-    made, rows = plan(clipped()), table(400)
+    made, rows = price_on_table(clipped()), table(400)
     with Dask(client) as engine:
-        assert released(made, Cut(rows, lengths), engine) == released(made, rows)
+        assert answer_bytes(made, Cut(rows, lengths), engine) == answer_bytes(made, rows)
 
 
 def summed(block):
@@ -225,7 +209,7 @@ def test_a_record_that_does_not_fit_is_named_by_its_place(client):
             pytest.raises(SourceError, match=f"column 'a', {where}"),
             Dask(client) as engine,
         ):
-            released(plan(clipped()), Cut(rows, lengths), engine)
+            answer_bytes(price_on_table(clipped()), Cut(rows, lengths), engine)
 
 
 def test_a_part_that_cannot_be_read_tells_the_type_alone(client):
@@ -240,7 +224,7 @@ def test_a_part_that_cannot_be_read_tells_the_type_alone(client):
 
 
 def test_what_is_read_once_or_lies_here_stays_here(client):
-    made, rows = plan(clipped()), table(400)
+    made, rows = price_on_table(clipped()), table(400)
 
     class Stream(Rows):
         readable_again = False
@@ -254,7 +238,7 @@ def test_what_is_read_once_or_lies_here_stays_here(client):
 
     for part in (Stream(rows), TablePart(rows)):
         with Dask(client) as engine:
-            assert released(made, Of(part), engine) == released(made, rows)
+            assert answer_bytes(made, Of(part), engine) == answer_bytes(made, rows)
             assert "stayed in this process" in engine.note
             waited(client)  # of other tests: what they let go
 
@@ -271,9 +255,9 @@ def test_records_grouped_by_persons_stay_here(client):
     )
     source = Cut(rows, (130, 270))
     with LocalEngine(threads=1) as engine:
-        expected = released(made, source, engine)
+        expected = answer_bytes(made, source, engine)
     with Dask(client) as engine:
-        assert released(made, source, engine) == expected
+        assert answer_bytes(made, source, engine) == expected
         assert "grouped by persons" in engine.note
 
 
@@ -330,7 +314,7 @@ def test_workers_that_are_silent_are_asked_again_a_few_times(client, monkeypatch
 
 
 def test_what_is_derived_on_a_worker_serves_the_next_asks(client, monkeypatch):
-    made, spools = plan(clipped()), []
+    made, spools = price_on_table(clipped()), []
 
     def counted(folder):
         spools.append(folder)
@@ -340,7 +324,7 @@ def test_what_is_derived_on_a_worker_serves_the_next_asks(client, monkeypatch):
         "dpcore.private.engines.derived.Spool", counted
     )  # the workers are threads here
     with Dask(client) as engine:
-        released(made, Cut(table(400), (200, 200)), engine)
+        answer_bytes(made, Cut(table(400), (200, 200)), engine)
     assert len(spools) == 2  # of two asks on two workers
 
 
@@ -386,9 +370,9 @@ def test_workers_find_the_records_of_cells_of_several_lines(client, tmp_path, mo
     facts = attrs.evolve(domain(), exact=60, limit=None)
     source = open_source(str(path), None, Csv(), facts)
     assert len(source.parts()) > 1
-    made = plan(clipped(), domain=facts)
+    made = price_on_table(clipped(), domain=facts)
     with Dask(client) as engine:
-        assert released(made, source, engine) == released(made, Cut(columns, (60,)))
+        assert answer_bytes(made, source, engine) == answer_bytes(made, Cut(columns, (60,)))
 
 
 def one_thread():
@@ -413,20 +397,20 @@ def test_selections_go_by_the_place_in_the_source():
 def test_progress_is_told_of_bundles_and_never_in_a_sealed_run(client):
     told = []
     with Dask(client, progress=lambda *done: told.append(done)) as engine:
-        made, rows = plan(clipped()), table(400)
-        released(made, Cut(rows, (200, 200)), engine)
+        made, rows = price_on_table(clipped()), table(400)
+        answer_bytes(made, Cut(rows, (200, 200)), engine)
         assert {most for _, most in told} == {2}
         assert (2, 2) in told
     with (
         Dask(client, progress=lambda *done: told.append(done)) as engine,
         pytest.raises(RequestError, match="sealed run shows no progress"),
     ):
-        plan(clipped(), sealed=True).run(Cut(rows, (200, 200)), engine=engine)
+        price_on_table(clipped(), sealed=True).run(Cut(rows, (200, 200)), engine=engine)
 
 
 def test_a_learner_that_reads_rows_is_refused_before_anything_is_opened(client, monkeypatch):
     monkeypatch.setattr(Dask, "load", lambda *args: pytest.fail("opened"))
-    made = plan(ProjectedMinNorm(features=Identity(), radius=0.5))
+    made = price_on_table(ProjectedMinNorm(features=Identity(), radius=0.5))
     with pytest.raises(RequestError, match=r"reads rows.*needs all records in one memory"):
         made.run(Cut(table(400), (400,)), engine=Dask(client))
 

@@ -12,7 +12,7 @@ import pytest
 
 import dpcore
 import dpcore.source
-from dpcore import ADD_REMOVE, REPLACE_ONE
+from dpcore import ADD_REMOVE
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, EngineError, ReleaseError, RequestError, SourceError
 from dpcore.exact import Exact
@@ -30,7 +30,7 @@ from dpcore_engines.spark_choice import SparkChoice
 from dpcore_linear import ClippedGradient, SufficientStatistics
 from dpcore_statistics.marginals.learner import Marginals
 
-from builders import price_learner
+from builders import answer_bytes, price_on_table
 from doubles import domain, table
 
 pytest.importorskip("pyspark")
@@ -82,24 +82,6 @@ class Cut(dpcore.source.Source):
         )
 
 
-def plan(learner, adjacency=REPLACE_ONE, **fields):
-    exact = RECORDS if adjacency.replaces else None
-    facts = attrs.evolve(domain(), exact=exact, limit=None if exact else RECORDS)
-    return price_learner(
-        learner,
-        domain=facts,
-        adjacency=adjacency,
-        coins=dpcore.PublicCoins(7),
-        epsilon=2.0,
-        **fields,
-    )
-
-
-def released(made, source, engine=None):
-    outcome = made.run(source, secret=dpcore.SecretCoins.rehearsal(5), engine=engine)
-    return b"".join(np.asarray(a.value).tobytes() for a in outcome.answers["release"])
-
-
 def clipped():
     return ClippedGradient(features=Identity(), clip=0.3, steps=2)
 
@@ -128,11 +110,11 @@ def loaded(engine, lengths=(100, 300)):
     ids=["split", "coins", "products", "tables"],
 )
 def test_learners_release_the_bits_of_the_local_engine(session, learner, fields):
-    made, source = plan(learner, **fields), Cut(table(400), (130, 0, 70, 200))
+    made, source = price_on_table(learner, **fields), Cut(table(400), (130, 0, 70, 200))
     with LocalEngine(threads=1) as engine:
-        expected = released(made, source, engine)
+        expected = answer_bytes(made, source, engine)
     with Spark(session) as engine:
-        assert released(made, source, engine) == expected
+        assert answer_bytes(made, source, engine) == expected
         assert engine.note == ""
 
 
@@ -208,7 +190,7 @@ def test_a_record_that_does_not_fit_is_named_by_its_place(session):
             pytest.raises(SourceError, match=f"column 'a', {place}"),
             Spark(session) as engine,
         ):
-            released(plan(clipped()), Cut(rows, lengths), engine)
+            answer_bytes(price_on_table(clipped()), Cut(rows, lengths), engine)
 
 
 def test_a_part_that_cannot_be_read_tells_the_type_alone(session):
@@ -224,7 +206,7 @@ def test_a_part_that_cannot_be_read_tells_the_type_alone(session):
 
 
 def test_what_is_read_once_or_lies_here_stays_here(session):
-    made, rows = plan(clipped()), table(400)
+    made, rows = price_on_table(clipped()), table(400)
 
     class Stream(Rows):
         readable_again = False
@@ -238,7 +220,7 @@ def test_what_is_read_once_or_lies_here_stays_here(session):
 
     for part in (Stream(rows), TablePart(rows)):
         with Spark(session) as engine:
-            assert released(made, Of(part), engine) == released(made, rows)
+            assert answer_bytes(made, Of(part), engine) == answer_bytes(made, rows)
             assert "stayed in this process" in engine.note
 
 
@@ -327,7 +309,7 @@ def test_a_session_that_would_write_records_in_the_clear_is_refused(session):
 def test_a_sealed_run_is_refused(session, monkeypatch):
     monkeypatch.setattr(Spark, "load", lambda *args: pytest.fail("opened"))
     with pytest.raises(RequestError, match="sealed run is silent"):
-        plan(clipped(), sealed=True).run(Cut(table(400), (400,)), engine=Spark(session))
+        price_on_table(clipped(), sealed=True).run(Cut(table(400), (400,)), engine=Spark(session))
 
 
 def test_a_choice_needs_one_place_and_enough_memory(tmp_path):

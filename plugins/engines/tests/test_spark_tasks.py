@@ -9,7 +9,7 @@ import pytest
 
 import dpcore
 import dpcore.source
-from dpcore import ADD_REMOVE, REPLACE_ONE
+from dpcore import ADD_REMOVE
 from dpcore.encoding.tables import project_table
 from dpcore.errors import EngineError, ReleaseError, RequestError, SourceError
 from dpcore.exact import Exact
@@ -24,7 +24,7 @@ from dpcore_engines.spark import ENCRYPTION, Spark
 from dpcore_linear import ClippedGradient, SufficientStatistics
 from dpcore_statistics.marginals.learner import Marginals
 
-from builders import price_learner
+from builders import answer_bytes, price_on_table
 from doubles import domain, table
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -123,24 +123,6 @@ class Cut(dpcore.source.Source):
         )
 
 
-def plan(learner, adjacency=REPLACE_ONE, **fields):
-    exact = RECORDS if adjacency.replaces else None
-    facts = attrs.evolve(domain(), exact=exact, limit=None if exact else RECORDS)
-    return price_learner(
-        learner,
-        domain=facts,
-        adjacency=adjacency,
-        coins=dpcore.PublicCoins(7),
-        epsilon=2.0,
-        **fields,
-    )
-
-
-def released(made, source, engine=None):
-    outcome = made.run(source, secret=dpcore.SecretCoins.rehearsal(5), engine=engine)
-    return b"".join(np.asarray(a.value).tobytes() for a in outcome.answers["release"])
-
-
 def clipped():
     return ClippedGradient(features=Identity(), clip=0.3, steps=2)
 
@@ -173,11 +155,11 @@ def test_learners_release_the_bits_of_the_local_engine(
     session, monkeypatch, learner, fields, block
 ):
     monkeypatch.setattr("dpcore_engines.spark_tasks._BLOCK", block)
-    made, source = plan(learner, **fields), Cut(table(400), (130, 0, 70, 200))
+    made, source = price_on_table(learner, **fields), Cut(table(400), (130, 0, 70, 200))
     with LocalEngine(threads=1) as engine:
-        expected = released(made, source, engine)
+        expected = answer_bytes(made, source, engine)
     with Spark(session) as engine:
-        assert released(made, source, engine) == expected
+        assert answer_bytes(made, source, engine) == expected
     assert not session.tags
 
 
@@ -273,7 +255,7 @@ def test_errors_tell_their_type_and_the_place_of_a_misfit_alone(session):
     for lengths, place in [((400,), "record 206: needs"), ((10, 390), "record 196 of part 2: ")]:
         refused = pytest.raises(SourceError, match=f"column 'a', {place}")
         with refused, Spark(session) as engine:
-            released(plan(clipped()), Cut(rows, lengths), engine)
+            answer_bytes(price_on_table(clipped()), Cut(rows, lengths), engine)
 
 
 def test_errors_of_spark_tell_their_type_alone(session):
@@ -313,7 +295,7 @@ def test_a_session_is_compared_before_anything_is_opened(session, monkeypatch):
 def test_a_sealed_run_is_refused(session, monkeypatch):
     monkeypatch.setattr(Spark, "load", lambda *args: pytest.fail("opened"))
     with pytest.raises(RequestError, match="sealed run is silent"):
-        plan(clipped(), sealed=True).run(Cut(table(400), (400,)), engine=Spark(session))
+        price_on_table(clipped(), sealed=True).run(Cut(table(400), (400,)), engine=Spark(session))
 
 
 @pytest.mark.slow

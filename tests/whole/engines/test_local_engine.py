@@ -33,7 +33,7 @@ from dpcore_random_features.ball_ridge import BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.ridge import Ridge
 
-from builders import price_learner
+from builders import answer_bytes, price_on_table
 from doubles import domain, table
 
 
@@ -68,24 +68,6 @@ class Cut(Source):
         return tuple(found)
 
 
-def plan(learner, records=400, adjacency=REPLACE_ONE, epsilon=2.0, mechanism=None, **fields):
-    exact = records if adjacency.replaces else None
-    return price_learner(
-        learner,
-        domain=attrs.evolve(domain(), exact=exact, limit=None if exact else records),
-        adjacency=adjacency,
-        mechanism=mechanism or Gaussian(),
-        coins=dpcore.PublicCoins(7),
-        epsilon=epsilon,
-        **fields,
-    )
-
-
-def released(made, source, engine=None, seed=5):
-    outcome = made.run(source, secret=dpcore.SecretCoins.rehearsal(seed), engine=engine)
-    return b"".join(np.asarray(a.value).tobytes() for a in outcome.answers["release"])
-
-
 CUTS = [
     ((400,),),
     ((1,) * 10, (390,)),
@@ -96,25 +78,25 @@ CUTS = [
 
 @pytest.mark.parametrize("cut", CUTS)
 def test_however_a_source_is_cut_a_run_releases_the_same_bits(cut):
-    made, rows = plan(clipped()), table(400)
-    expected = released(made, rows)
+    made, rows = price_on_table(clipped()), table(400)
+    expected = answer_bytes(made, rows)
     for threads, block in [(1, 4096), (2, 64), (7, 33)]:
         with LocalEngine(threads=threads, rows=block) as engine:
-            assert released(made, Cut(rows, cut), engine) == expected
+            assert answer_bytes(made, Cut(rows, cut), engine) == expected
 
 
 def test_stages_that_follow_one_another_release_the_same_bits():
-    made, rows = plan(StagedGradient(), records=60, epsilon=0.3), table(60)
+    made, rows = price_on_table(StagedGradient(), records=60, epsilon=0.3), table(60)
     with LocalEngine(threads=2, rows=40) as engine:
-        assert released(made, Cut(rows, ((13, 47),)), engine) == released(made, rows)
+        assert answer_bytes(made, Cut(rows, ((13, 47),)), engine) == answer_bytes(made, rows)
 
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
 def test_the_same_records_are_held_out_of_a_table_and_of_a_source(adjacency):
     learner = clipped()
-    made = plan(learner, adjacency=adjacency, holdout=0.3)
+    made = price_on_table(learner, adjacency=adjacency, holdout=0.3)
     rows, secret = table(400), dpcore.SecretCoins.rehearsal(5)
-    assert released(made, Cut(rows, CUTS[2])) == released(made, rows)
+    assert answer_bytes(made, Cut(rows, CUTS[2])) == answer_bytes(made, rows)
     with LocalEngine() as engine:
         whole = made.run(rows, secret=secret)
         parted = made.run(Cut(rows, CUTS[2]), secret=dpcore.SecretCoins.rehearsal(5), engine=engine)
@@ -138,26 +120,28 @@ def test_the_same_records_are_held_out_of_a_table_and_of_a_source(adjacency):
                                SufficientStatistics(features=Identity()))),
             {"fits": Gaussian(), "choice": PermuteAndFlip()},
         ),
-        (BallRidgeLearner(features=CosSin(count=3), total_regularization=9.0, radius=0.2), None),
-        (HuberRidgeLearner(features=CosSin(count=3), total_regularization=9.0, clip=0.2), None),
-        (OutputPerturbation(features=Identity(), total_regularization=50.0, clip=0.5), None),
+        (BallRidgeLearner(features=CosSin(count=3), total_regularization=9.0, radius=0.2),
+         Gaussian()),
+        (HuberRidgeLearner(features=CosSin(count=3), total_regularization=9.0, clip=0.2),
+         Gaussian()),
+        (OutputPerturbation(features=Identity(), total_regularization=50.0, clip=0.5), Gaussian()),
     ],
     ids=["sufficient_statistics", "chosen_ridge", "best_of", "ball", "huber", "output"],
 )  # fmt: skip
 def test_products_losses_and_choices_are_the_same_bits_in_blocks(learner, mechanism):
-    made, rows = plan(learner, mechanism=mechanism, adjacency=ADD_REMOVE), table(400)
-    expected = released(made, rows)
+    made, rows = price_on_table(learner, mechanism=mechanism, adjacency=ADD_REMOVE), table(400)
+    expected = answer_bytes(made, rows)
     for threads, block in [(1, 4096), (3, 51)]:
         with LocalEngine(threads=threads, rows=block) as engine:
-            assert released(made, Cut(rows, CUTS[2]), engine) == expected
+            assert answer_bytes(made, Cut(rows, CUTS[2]), engine) == expected
 
 
 def test_ridge_is_the_same_bits_in_blocks():
-    made, rows = plan(Ridge(features=CosSin(count=3), regularization=0.3)), table(400)
-    expected = released(made, rows)
+    made, rows = price_on_table(Ridge(features=CosSin(count=3), regularization=0.3)), table(400)
+    expected = answer_bytes(made, rows)
     for threads, block in [(1, 4096), (2, 64), (7, 33)]:
         with LocalEngine(threads=threads, rows=block) as engine:
-            assert released(made, Cut(rows, CUTS[2]), engine) == expected
+            assert answer_bytes(made, Cut(rows, CUTS[2]), engine) == expected
             assert repr(engine._by_split).count("_Blocks") == 1  # the source never became a table
 
 
@@ -179,15 +163,15 @@ def test_a_record_that_does_not_fit_is_named_by_its_place_in_its_part():
     rows["a"][205] = 7.0
     for cut, where in [(CUTS[0], "record 206: needs"), (CUTS[1], "record 196 of part 2: needs")]:
         with pytest.raises(SourceError, match=f"column 'a', {where}"), LocalEngine() as engine:
-            released(plan(clipped()), Cut(rows, cut), engine)
+            answer_bytes(price_on_table(clipped()), Cut(rows, cut), engine)
 
 
 def test_another_number_of_records_is_refused():
     for count, cut in [(399, ((399,),)), (401, ((100,), (301,)))]:
         with pytest.raises(SourceError, match=f"400 records are declared, the source has {count}"):
-            released(plan(clipped()), Cut(table(count), cut))
+            answer_bytes(price_on_table(clipped()), Cut(table(count), cut))
     with pytest.raises(SourceError, match="more than the 400 records that are declared"):
-        released(plan(clipped()), Cut(table(500), ((300, 101, 99),)))
+        answer_bytes(price_on_table(clipped()), Cut(table(500), ((300, 101, 99),)))
 
 
 def ones(block):
@@ -242,9 +226,9 @@ def test_a_spool_has_no_name_while_it_lasts_and_leaves_nothing(tmp_path):
             return (self.part,)
 
     with LocalEngine(spool=folder) as engine:
-        released(plan(clipped()), Of(Looking()), engine)
+        answer_bytes(price_on_table(clipped()), Of(Looking()), engine)
     with pytest.raises(SourceError, match="pulled"), LocalEngine(spool=folder) as engine:
-        released(plan(clipped()), Of(Failing()), engine)
+        answer_bytes(price_on_table(clipped()), Of(Failing()), engine)
     assert seen == [[], []]
     assert not sorted(folder.iterdir())
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -298,7 +282,7 @@ def test_a_failure_on_a_thread_ends_the_total():
 
 def test_records_behind_an_engine_are_not_seen_at_once():
     with LocalEngine() as engine:
-        outcome = plan(clipped()).run(Cut(table(400), CUTS[0]), engine=engine)
+        outcome = price_on_table(clipped()).run(Cut(table(400), CUTS[0]), engine=engine)
         assert repr(outcome.opened.train) == "EngineRecords(private)"
         with pytest.raises(ContractError, match=r"Reads\.ROWS"):
             _ = outcome.opened.train.features

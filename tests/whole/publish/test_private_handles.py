@@ -20,8 +20,8 @@ from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 
-from builders import price_learner
-from doubles import Bump, BumpBound, LabelMean, LabelMeanBound, domain, table
+from builders import price_label_mean, price_learner
+from doubles import Bump, BumpBound, domain, table
 
 MARKER, COUNT = 0.7310585786300049, 40
 BYTES = (struct.pack("<d", MARKER), struct.pack(">d", MARKER), str(MARKER).encode())
@@ -52,9 +52,7 @@ def marked():
 
 
 def plan(**options):
-    return price_learner(
-        LabelMean(), domain=domain(COUNT), bound=LabelMeanBound(), holdout=0.25, **options
-    )
+    return price_label_mean(domain=domain(COUNT), holdout=0.25, **options)
 
 
 def function_plan():

@@ -28,7 +28,7 @@ from dpcore_linear import ClippedGradient
 from dpcore_statistics.count import Count
 from dpcore_statistics.mean import Mean
 
-from builders import price_learner
+from builders import answer_bytes, price_learner
 from doubles import domain, table
 
 
@@ -75,11 +75,6 @@ def visits(persons=60, seed=1):
     return {**rows, **own, "id": [f"p{code}" for code in codes]}
 
 
-def released(made, source, engine=None, seed=5):
-    outcome = made.run(source, secret=dpcore.SecretCoins.rehearsal(seed), engine=engine)
-    return b"".join(np.asarray(a.value).tobytes() for a in outcome.answers["release"])
-
-
 def opened(made, rows, seed=5):
     return open_table(made.request, rows, dpcore.SecretCoins.rehearsal(seed))
 
@@ -99,9 +94,9 @@ def test_of_each_person_k_records_or_all_are_used():
 def test_k_1_of_single_records_is_todays_run_to_the_bit(holdout):
     rows = {**table(400), "id": list(range(400))}
     today, persons = (of_persons(records, holdout=holdout) for records in (None, 1))
-    assert released(persons, rows) == released(today, rows)
+    assert answer_bytes(persons, rows) == answer_bytes(today, rows)
     with LocalEngine(rows=50) as engine:
-        assert released(persons, Pieces(rows, (3, 200)), engine) == released(today, rows)
+        assert answer_bytes(persons, Pieces(rows, (3, 200)), engine) == answer_bytes(today, rows)
     assert persons.guarantee.epsilon == today.guarantee.epsilon
 
 
@@ -111,9 +106,9 @@ def test_a_person_split_across_parts_and_blocks_is_one_person(cuts):
     for holdout in (0.0, 0.3):
         for learner in (None, Mean(column="b", clip="person")):
             made = of_persons(holdout=holdout, learner=learner)
-            expected = released(made, rows)
+            expected = answer_bytes(made, rows)
             with LocalEngine(threads=2, rows=32) as engine:
-                assert released(made, Pieces(rows, cuts), engine) == expected
+                assert answer_bytes(made, Pieces(rows, cuts), engine) == expected
 
 
 def test_persons_are_held_out_as_a_whole():
@@ -176,7 +171,7 @@ def test_a_record_without_its_person_is_refused_or_left_out():
     lenient = of_persons(records=9, on_invalid="project")
     assert len(opened(lenient, rows).train) == len(rows["id"]) - 2
     with LocalEngine(rows=32) as engine:
-        assert released(lenient, Pieces(rows, (14,)), engine) == released(lenient, rows)
+        assert answer_bytes(lenient, Pieces(rows, (14,)), engine) == answer_bytes(lenient, rows)
 
 
 def test_a_column_that_is_not_there_is_named():
