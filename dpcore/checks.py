@@ -20,7 +20,7 @@ Validator = Callable[[Any, Any, Any], None]
 
 
 def component_name(owner: object) -> str:
-    """The name a component goes by in messages: its class."""
+    """Return the name a component goes by in messages: its class."""
     return (owner if isinstance(owner, type) else type(owner)).__name__
 
 
@@ -33,7 +33,7 @@ def _number(test: Callable[[float], bool], requirement: str) -> Validator:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether a value is a finite number (a bool is none here, nor is a text)."""
+    """Return whether a value is a finite number (a bool is none here, nor is a text)."""
     try:
         return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
     except OverflowError:
@@ -91,7 +91,7 @@ confidence = _number(lambda v: 1e-6 <= v < 1, "a {} in [1e-6, 1)")
 
 
 def is_integer(value: object, lowest: int = 1) -> bool:
-    """Whether a value is an int from `lowest` (a bool is not an int here)."""
+    """Return whether a value is an int from `lowest` (a bool is not an int here)."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= lowest
 
 
@@ -113,7 +113,7 @@ def need_field(
 
 
 def instance_of(*kinds: type) -> Validator:
-    """A validator that accepts instances of these classes alone, and says which they are."""
+    """Return a validator that accepts instances of these classes alone, and says which they are."""
     names = " or ".join(kind.__name__ for kind in kinds)
 
     def check(instance: Any, attribute: Any, value: Any) -> None:
@@ -136,7 +136,7 @@ def describe_type(value: object) -> str:
 
 
 def integer_from(lowest: int) -> Validator:
-    """A validator that accepts an int >= `lowest` alone (a bool is not an int here)."""
+    """Return a validator that accepts an int >= `lowest` alone (a bool is not an int here)."""
 
     def check(instance: Any, attribute: Any, value: Any) -> None:
         requirement = f"an integer {attribute.name} >= {lowest}"
@@ -149,12 +149,12 @@ positive_integer = integer_from(1)
 
 
 def floats(values: Iterable[Any]) -> tuple[float, ...]:
-    """A converter: numbers of any kind, as a tuple of floats."""
+    """Return a converter: numbers of any kind, as a tuple of floats."""
     return tuple(map(float, values))
 
 
 def one_of(*choices: str) -> Validator:
-    """A validator that accepts the texts in `choices` alone."""
+    """Return a validator that accepts the texts in `choices` alone."""
 
     names = " or ".join(map(repr, choices))
 
@@ -194,7 +194,7 @@ def need_positive(owner: str, **values: Any) -> None:
 
 
 def fingerprint(*parts: object) -> tuple[bytes, ...]:
-    """A digest of each part's serialised fields; empty if one of them cannot be serialised.
+    """Return a digest of each part's serialised fields; empty if one of them cannot be serialised.
 
     Equal fingerprints mean equal types and fields, compared or not in `==`, to the last byte. Equal
     objects may have different ones, so that a doubt costs time and never a stale value.

@@ -40,7 +40,7 @@ class Exact:
 
     @classmethod
     def zeros(cls, shape: tuple[int, ...], exponent: int) -> Self:
-        """The sum of nothing: zeros of that shape, in units of 2^exponent."""
+        """Return the sum of nothing: zeros of that shape, in units of 2^exponent."""
         return cls(
             high=np.zeros(shape, dtype=np.int64),
             low=np.zeros(shape, dtype=np.int64),
@@ -102,7 +102,7 @@ class Exact:
         return Exact(high=high, low=low & _LOW, exponent=self.exponent)
 
     def times(self, factor: int) -> Exact:
-        """Every number times a public integer below 2^31 in size.
+        """Return every number times a public integer below 2^31 in size.
 
         Raises:
             OverflowError: an entry leaves 92 bits.
@@ -129,7 +129,7 @@ class Exact:
     __hash__ = None  # type: ignore[assignment]  # private values are no keys
 
     def integers(self) -> list[int]:
-        """The integers, flat, in the order of a C array."""
+        """Return the integers, flat, in the order of a C array."""
         pairs = zip(self.high.reshape(-1).tolist(), self.low.reshape(-1).tolist(), strict=True)
         return [(high << _BITS) + low for high, low in pairs]
 
@@ -146,7 +146,7 @@ class Exact:
         return self.floats() if dtype is None else self.floats().astype(dtype)
 
     def in_units(self, exponent: int) -> NDArray[Any]:
-        """The nearest multiples of 2^exponent, flat, ties to even; rounded once.
+        """Return the nearest multiples of 2^exponent, flat, ties to even; rounded once.
 
         Returns:
             int64, where numbers and multiples are below 2^62 in size; else Python's integers.

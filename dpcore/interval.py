@@ -59,14 +59,14 @@ class NoiseLaw(ABC):
         """w with P(|noise| > w) <= miss, the least one up to a step of a grid."""
 
     def over(self, weight: float) -> Self:
-        """The law of the noise once the number is divided by `weight` > 0."""
+        """Return the law of the noise once the number is divided by `weight` > 0."""
         names = ("width", "scale", "step", "rounding")
         fields = {name: getattr(self, name) / weight for name in names if hasattr(self, name)}
         scaled_law: Self = attrs.evolve(cast(Any, self), **fields)
         return scaled_law
 
     def within(self, miss: float) -> float:
-        """How far a release lies from the truth at most, but for a probability of `miss`."""
+        """Return how far a release lies from the truth at most, but for a probability of `miss`."""
         return self.quantile(miss) + self.rounding
 
 

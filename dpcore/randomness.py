@@ -233,7 +233,7 @@ class Stream:
                 return order
 
     def subset(self, count: int, size: int) -> NDArray[np.intp]:
-        """The first `size` >= 1 places of `permutation(count)`, without sorting all words.
+        """Return the first `size` >= 1 places of `permutation(count)`, without sorting all words.
 
         Given that the smallest words differ from each other and from the rest, every ordered choice
         is equally likely.
@@ -281,7 +281,7 @@ class PublicCoins:
         object.__setattr__(self, "_latest", [])
 
     def once(self, recipe: tuple[object, ...], make: Callable[[], Made]) -> Made:
-        """What `make` draws from these coins: once for calls in a row with the same recipe.
+        """Return what `make` draws from these coins: once for calls in a row with the same recipe.
 
         Only the latest is kept; it is shared, so that nobody may change it.
 
@@ -298,7 +298,7 @@ class PublicCoins:
         return result
 
     def again(self) -> PublicCoins:
-        """The same coins, no draw remembered: for another run, or the other side of one."""
+        """Return the same coins, no draw remembered: for another run, or the other side of one."""
         return PublicCoins(self.key)
 
     @classmethod
@@ -307,7 +307,7 @@ class PublicCoins:
         return cls(secrets.randbits(_PUBLIC_KEY_BITS))
 
     def stream(self, name: str) -> Stream:
-        """The public stream called `name`, from its start.
+        """Return the public stream called `name`, from its start.
 
         Raises:
             CoinsWithheldError: there is no key yet.
@@ -339,7 +339,7 @@ class LearnerCoins:
         return bool(self._names)
 
     def stream(self, name: str) -> Stream:
-        """The secret stream called `name` of this call alone, from its start."""
+        """Return the secret stream called `name` of this call alone, from its start."""
         self._names.append(name)
         return Stream(self._key, (*self._path, name), secret=True)
 
@@ -384,20 +384,20 @@ class SecretCoins(SingleUse):
         return cls(f"rehearsal {seed}".encode(), secure=False)
 
     def runtime(self, name: str) -> Stream:
-        """A stream of the runtime's own: shuffle, split, sampling."""
+        """Return a stream of the runtime's own: shuffle, split, sampling."""
         return self._stream((Role.RUNTIME.value, name))
 
     def sampling(self, release: int, query: str, number: int) -> Stream:
-        """What draws the records of one ask, or their order: the runtime's alone."""
+        """Return what draws the records of one ask, or their order: the runtime's alone."""
         # Release, query and number of the ask: no two asks share a stream.
         return self._stream((Role.RUNTIME.value, "sampling", release, query, number))
 
     def learner(self, release: int, query: str, number: int) -> LearnerCoins:
-        """The coins of the private function for one ask."""
+        """Return the coins of the private function for one ask."""
         return LearnerCoins(self._private(), (Role.LEARNER.value, release, query, number))
 
     def noise(self, release: int, query: str, number: int) -> Stream:
-        """The noise of one ask: the mechanism's alone."""
+        """Return the noise of one ask: the mechanism's alone."""
         return self._stream((Role.NOISE.value, release, query, number))
 
     def _stream(self, path: Path) -> Stream:

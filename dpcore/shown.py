@@ -42,7 +42,7 @@ def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
 
 
 def digits_within(low: float, high: float, minimum: int = 4) -> int:
-    """How many significant digits tell apart what lies in an interval: `minimum`, or more.
+    """Return how many significant digits tell apart what lies in an interval: `minimum`, or more.
 
     The last one is that of the half-width's first digit: 2015.48 where that is 0.04.
     """
@@ -60,7 +60,7 @@ def interval_cells(value: float, low: float, high: float) -> tuple[str, str, str
 
 
 def in_bytes(count: int) -> str:
-    """A number of bytes to three digits, in powers of 1000: `1.5 GB`."""
+    """Return a number of bytes to three digits, in powers of 1000: `1.5 GB`."""
     # Counts are integers of any size, larger than any float among others.
     size, unit = float(min(count, 10**300)), 0
     while size >= 1000 and unit < len(_UNITS) - 1:
@@ -69,13 +69,13 @@ def in_bytes(count: int) -> str:
 
 
 def in_powers(count: int) -> str:
-    """A number of any size to one digit: `2e+09`."""
+    """Return a number of any size to one digit: `2e+09`."""
     digits = str(count)
     return f"1e+{len(digits) - 1}" if len(digits) > 300 else f"{float(count):.1g}"
 
 
 def number_cell(value: float, direction: int = 0, digits: int = 4) -> str:
-    """A whole number in full, such as a count; any other by so many digits.
+    """Return a whole number in full, such as a count; any other by so many digits.
 
     Args:
         direction: As for `in_digits`: -1 for a low end and 1 for a high one, so that an interval
@@ -119,7 +119,7 @@ class Shown:
         return show(self)
 
     def text(self) -> str:
-        """What a terminal shows of it, as plain text."""
+        """Return what a terminal shows of it, as plain text."""
         return self.sheet().text()
 
     def _repr_html_(self) -> str:

@@ -94,7 +94,7 @@ _STARTS = {
 
 
 def command(name: str, offer: Offer | None = None) -> click.Command:
-    """The command itself, imported: of the core, or of the plugin that offers it.
+    """Return the command itself, imported: of the core, or of the plugin that offers it.
 
     Raises:
         RegistryError: the plugin is missing, disabled or broken.

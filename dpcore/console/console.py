@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 def out() -> Page:
-    """The console of standard output, for results alone."""
+    """Return the console of standard output, for results alone."""
     from dpcore.console.layout import Page
 
     return Page(sys.stdout)
 
 
 def err() -> Page:
-    """The console of standard error, for progress and hints."""
+    """Return the console of standard error, for progress and hints."""
     from dpcore.console.layout import Page
 
     return Page(sys.stderr)
@@ -43,7 +43,7 @@ def err() -> Page:
 def columns(
     *headings: str, title: str | None = None, rows: Iterable[Iterable[str]] = ()
 ) -> Listing:
-    """A table whose long cells go on in the next line."""
+    """Return a table whose long cells go on in the next line."""
     from dpcore.console.layout import Listing
 
     return Listing(headings=headings, title=title, rows=[tuple(row) for row in rows])

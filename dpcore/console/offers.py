@@ -29,7 +29,7 @@ class Offer(NamedTuple):
 
 
 def offers() -> dict[str, Offer]:
-    """Every promised command by name, whether or not its plugin is installed."""
+    """Return every promised command by name, whether or not its plugin is installed."""
     promises = {}
     # The user's file comes second, so that its words replace packaged ones of the same name.
     for entries in (_packaged(), _entries(user_file())):
@@ -68,7 +68,7 @@ def _mapping(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def command_of(name: str, offer: Offer) -> Any:
-    """The command itself, from its admitted plugin.
+    """Return the command itself, from its admitted plugin.
 
     Raises:
         RegistryError: two plugins provide it; its plugin is missing, disabled or broken.

@@ -62,7 +62,7 @@ _THREAD = 48_000_000  # bytes that a thread's stack and its buffer of BLAS reser
 
 
 def in_bytes(text: str | None) -> int | None:
-    """A size such as 4GB in bytes; None, for the machine's own limit, where none is stated.
+    """Return a size such as 4GB in bytes; None, for the machine's own limit, where none is stated.
 
     Raises:
         ParameterError: it is no size.
@@ -73,7 +73,7 @@ def in_bytes(text: str | None) -> int | None:
 
 
 def in_number(text: str | None) -> int | None:
-    """A number of multiplications such as 1e14; None, for the default, where none is stated.
+    """Return a number of multiplications such as 1e14; None, for the default, where none is stated.
 
     Raises:
         ParameterError: it is no number.
@@ -86,7 +86,7 @@ def in_number(text: str | None) -> int | None:
 def limited(
     spec: Spec, memory: str | None, work: str | None, expected: int | None, *, useless: bool
 ) -> Spec:
-    """The spec with the limits of the command line on what a run may need, and must say."""
+    """Return the spec with the limits of the command line on what a run may need, and must say."""
     names = [release.name for release in spec.request.releases]
     request = Request.of(spec.request, accept_useless=names) if useless else spec.request
     limits = Limits(memory=in_bytes(memory), work=in_number(work), expected=expected)
@@ -178,7 +178,7 @@ def engine_choice(
 def statements_of(
     spec: Spec, plan: Plan, engine: str | None, rich_role: bool = False
 ) -> tuple[str, ...]:
-    """What an engine would ask a server: nothing where none is named. No record is read.
+    """Return what an engine would ask a server: nothing where none is named. No record is read.
 
     Raises:
         RequestError: the engine cannot say what the plan asks.

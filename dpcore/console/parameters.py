@@ -46,7 +46,7 @@ command = partial(click.command, cls=Command)
 
 
 def argument(name: str, summary: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
-    """A decorator: the command takes a word without an option's name."""
+    """Return a decorator: the command takes a word without an option's name."""
     return click.argument(name, cls=Argument, summary=summary, **attributes)
 
 

@@ -29,7 +29,7 @@ class _RemainingTime(TimeRemainingColumn):
 
 
 def bar() -> Bar:
-    """A bar on standard error, which is gone once all is done."""
+    """Return a bar on standard error, which is gone once all is done."""
     return Bar(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -138,12 +138,12 @@ class Binned(Categories):
         return cls(tuple(names), default, range=numbers, edges=edges)
 
     def describe(self) -> str:
-        """The rule an entry must meet."""
+        """Describe the rule that an entry must meet."""
         return f"{self.range.describe()}, in the bins {summary(self.values[: len(self.edges) - 1])}"
 
 
 def describe_edge(numbers: Range, place: float) -> str:
-    """An edge as a reader knows it: dates as dates."""
+    """Return an edge as a reader knows it: dates as dates."""
     return date_text(place) if isinstance(numbers, Dates) else f"{float(place):.15g}"
 
 
@@ -160,7 +160,7 @@ def equal_edges(low: float, high: float, count: int) -> tuple[float, ...]:
 
 
 def cells_between(edges: Sequence[float] | NDArray[Any], numbers: NDArray[Any]) -> NDArray[np.intp]:
-    """The cell of each number, -1 where it is in none. Shape (n,).
+    """Return the cell of each number, -1 where it is in none. Shape (n,).
 
     A number on an edge is in the cell that begins there; the last cell holds its upper edge too.
     """

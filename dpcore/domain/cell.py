@@ -59,7 +59,7 @@ def _text(cell: Any) -> str | None:
 
 
 def number(cell: Any) -> float:
-    """The number that one cell is; NaN if it is none."""
+    """Return the number that one cell is; NaN if it is none."""
     if (kind := type(cell)) is float:
         return cell + 0.0  # type: ignore[no-any-return]  # a float by its type
     # Operators are called by type, so that no subclass runs code of its own.
@@ -78,7 +78,7 @@ def number(cell: Any) -> float:
 
 
 def nearest(counted: Any) -> float:
-    """The double nearest to a number of any type; infinite beyond the largest."""
+    """Return the double nearest to a number of any type; infinite beyond the largest."""
     try:
         return float(counted) + 0.0
     except OverflowError:
@@ -86,7 +86,7 @@ def nearest(counted: Any) -> float:
 
 
 def key(cell: object) -> Hashable:
-    """What a category is compared by: a number, a truth, a date, a text, or `MISSING`.
+    """Return what a category is compared by: a number, a truth, a date, a text, or `MISSING`.
 
     Two cells are equal as categories where their keys are: 1, 1.0 and "1"; true, "True" and "true".
     """
@@ -142,7 +142,7 @@ def day(cell: Any, zone: tzinfo | None = None, offsets: str | None = None) -> fl
 
 
 def is_empty(cell: Any) -> bool:
-    """Whether one cell holds nothing: None, NaN, NaT, null, or a text of blanks alone."""
+    """Return whether one cell holds nothing: None, NaN, NaT, null, or a text of blanks alone."""
     if issubclass(kind := type(cell), str):
         return not _text(cell)
     if issubclass(kind, float | np.floating):
@@ -153,7 +153,7 @@ def is_empty(cell: Any) -> bool:
 
 
 def person(cell: Any) -> str | None:
-    """The id that one cell is, or None."""
+    """Return the id that one cell is, or None."""
     if (text := _text(cell)) is not None:
         return text or None
     # Asked before integers, as a bool is an int to Python.
@@ -170,7 +170,7 @@ def person(cell: Any) -> str | None:
 
 
 def letters(cell: Any) -> str | None:
-    """The text that one cell is, or None: an id, a truth, or a fraction as Python writes it.
+    """Return the text that one cell is, or None: an id, a truth, or a fraction as Python writes it.
 
     No date is a text: types hold one and the same date in several ways.
     """

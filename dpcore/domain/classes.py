@@ -36,7 +36,7 @@ class Classes:
         self.categories()
 
     def categories(self) -> Categories:
-        """The same values as the categories of a column."""
+        """Return the same values as the categories of a column."""
         return Categories(self.values, self.default, self.spellings, self.as_text)
 
     @property
@@ -69,7 +69,7 @@ class Classes:
         return 1.0
 
     def codes(self, labels: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Which class labels or scores stand for: shape (n,), 0 to count - 1.
+        """Return which class labels or scores stand for: shape (n,), 0 to count - 1.
 
         Of two classes a score >= 0 is the second; of more, the nearest code.
         """
@@ -84,20 +84,20 @@ class Classes:
         return indicators * is_known[:, None]
 
     def named(self, codes: NDArray[np.intp]) -> NDArray[Any]:
-        """The classes at codes, as the records write them, shape (n,)."""
+        """Return the classes at codes, as the records write them, shape (n,)."""
         # An array has one type: numbers where all classes are numbers, else texts.
         numbers = all(isinstance(value, int | float) for value in self.values)
         return np.array(self.values if numbers else tuple(map(str, self.values)))[codes]
 
     def uncentred(self, labels: NDArray[np.float64]) -> NDArray[Any]:
-        """The classes that labels or scores stand for, shape (n,)."""
+        """Return the classes that labels or scores stand for, shape (n,)."""
         return self.named(self.codes(labels))
 
     def typical(self, labels: NDArray[np.float64]) -> float:
-        """The label that a constant predictor says: the most frequent one."""
+        """Return the label that a constant predictor says: the most frequent one."""
         values, counts = np.unique(labels, return_counts=True)
         return float(values[np.argmax(counts)])
 
     def describe(self) -> str:
-        """The rule an entry must meet."""
+        """Describe the rule that an entry must meet."""
         return self.categories().describe()

@@ -127,7 +127,7 @@ class Range:
         return np.clip(labels + self.centre, self.low, self.high)
 
     def typical(self, labels: NDArray[np.float64]) -> float:
-        """The label that a constant predictor says: the mean."""
+        """Return the label that a constant predictor says: the mean."""
         return float(np.mean(labels))
 
     def position(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -141,7 +141,7 @@ class Range:
         return self.high
 
     def holds(self, counts: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which numbers lie in the range. Shape (n,)."""
+        """Return which numbers lie in the range. Shape (n,)."""
         return (counts >= self.low) & ((counts <= self.high) | (counts < self.end))
 
     def declared(self, values: Sequence[Any]) -> NDArray[np.float64]:
@@ -149,7 +149,7 @@ class Range:
         return np.array([number(value) for value in values], dtype=np.float64)
 
     def describe(self) -> str:
-        """The rule an entry must meet."""
+        """Describe the rule that an entry must meet."""
         return f"a number in [{self.low:g}, {self.high:g}]{self._or_missing}"
 
     @property
@@ -240,7 +240,7 @@ class Dates(Range):
         )
 
     def describe(self) -> str:
-        """The rule an entry must meet."""
+        """Describe the rule that an entry must meet."""
         terms = f", offset: {self.offsets}" if self.offsets else ""
         return (
             f"a date in [{date_text(self.low)}, {date_text(self.high)}]{terms}"
@@ -261,7 +261,7 @@ def date_text(days: float) -> str:
 
 
 def moment_of(days: float) -> datetime:
-    """The moment that days since 1970-01-01 are."""
+    """Return the moment that days since 1970-01-01 are."""
     return datetime(1970, 1, 1) + timedelta(days=days)
 
 
@@ -272,7 +272,7 @@ def _listed(values: Iterable[Category]) -> Any:
 
 
 def paired(spellings: Any) -> Any:
-    """A mapping as pairs; anything else as it is."""
+    """Return a mapping as pairs; anything else as it is."""
     return tuple(spellings.items()) if isinstance(spellings, Mapping) else spellings
 
 
@@ -345,7 +345,7 @@ class Categories:
         return 1 if len(self.values) == 2 else len(self.values)
 
     def describe(self) -> str:
-        """The rule an entry must meet."""
+        """Describe the rule that an entry must meet."""
         listed = [f"{cell} as {value}" for cell, value in self.spellings]
         return f"one of {summary(self.values)}{f' ({summary(listed)})' if listed else ''}"
 
@@ -381,5 +381,5 @@ class Texts:
         return -(-self.longest // BYTES)
 
     def describe(self) -> str:
-        """The rule an entry must meet."""
+        """Describe the rule that an entry must meet."""
         return f"a text of at most {self.longest} bytes, or missing"

@@ -66,7 +66,7 @@ class Condition:
         )
 
     def describe(self, rule: Any) -> str:
-        """The condition in words, as a guarantee says it."""
+        """Return the condition in words, as a guarantee says it."""
         if self.values:
             return f"one of {summary(self.values)}"
         ends = [
@@ -87,5 +87,5 @@ def require_conditions(only: Mapping[str, Condition], rules: Mapping[str, Any]) 
 
 
 def range_of(rule: Any) -> Any:
-    """The range of a column in bins; any other rule as it is."""
+    """Return the range of a column in bins; any other rule as it is."""
     return rule.range if isinstance(rule, Binned) else rule

@@ -63,7 +63,7 @@ class Derived:
         )
 
     def describe(self) -> str:
-        """How it is made, in words."""
+        """Describe how the column is made."""
         return self.operation.text.format(*map(repr, self.inputs))
 
 

@@ -57,7 +57,7 @@ class People:
         need_field(is_integer(self.records), self, "records", "an integer >= 1", owner="people")
 
     def relation(self, adjacency: Adjacency) -> Adjacency:
-        """The same relation about these persons.
+        """Return the same relation about these persons.
 
         Raises:
             ParameterError: it is neither add/remove nor replace-one.
@@ -73,7 +73,7 @@ class People:
         )
 
     def describe(self) -> str:
-        """The rule an entry must meet."""
+        """Describe the rule that an entry must meet."""
         return ID
 
 
@@ -124,7 +124,7 @@ _TARGETLESS = "the domain declares no target, so that nothing can be predicted: 
 
 
 def kind_of_cells(rule: object) -> Holds:
-    """What a column's cells hold under a declared rule."""
+    """Return what a column's cells hold under a declared rule."""
     if isinstance(rule := range_of(rule), Dates | People):
         return Holds.DATES if isinstance(rule, Dates) else Holds.IDENTIFIERS
     return Holds.NUMBERS if isinstance(rule, Range) else Holds.CATEGORIES
@@ -287,7 +287,7 @@ class Domain:
         return self._labels
 
     def relation(self, adjacency: Adjacency) -> Adjacency:
-        """The same relation of persons or rows, where people or conditions are declared.
+        """Return the same relation of persons or rows, where people or conditions are declared.
 
         Raises:
             ParameterError: they are, and it is neither add/remove nor replace-one.
@@ -392,7 +392,7 @@ class Domain:
         return self.labels.uncentred(centred)
 
     def of_part(self, records: int) -> "Domain":
-        """The domain of a part with a public number of records."""
+        """Return the domain of a part with a public number of records."""
         return attrs.evolve(self, exact=records, limit=None)
 
 

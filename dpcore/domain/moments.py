@@ -83,7 +83,7 @@ def days_of_ticks(cell: Any) -> float:
 
 
 def zone_named(name: str | None) -> ZoneInfo | None:
-    """The zone that IANA calls so; None for None.
+    """Return the zone that IANA calls so; None for None.
 
     Raises:
         ParameterError: this machine knows no such zone.

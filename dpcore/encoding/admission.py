@@ -110,7 +110,7 @@ def require_column(name: str, column: Any, holds: Holds, *, refuse: bool) -> Non
 
 
 def is_read_in_files(kind: Any, holds: Holds) -> bool:
-    """Whether a column of this type is read, whose type the file itself states.
+    """Return whether a column of this type is read, whose type the file itself states.
 
     There texts are read by their own grammar, as no reader has chosen that they are texts.
     """
@@ -118,7 +118,7 @@ def is_read_in_files(kind: Any, holds: Holds) -> bool:
 
 
 def type_called(dtype: Any) -> str:
-    """What a type is called, or that of a column's categories; empty where there is none."""
+    """Return what a type is called, or that of a column's categories; empty where there is none."""
     dtype = getattr(dtype, "pyarrow_dtype", dtype)
     # A column of categories is what its categories are: in pandas, polars and pyarrow.
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
@@ -164,7 +164,7 @@ def admit_to(
 
 
 def premises_of(records: Table | Source | DeclaredSource) -> tuple[str, ...]:
-    """What reading them takes for granted, in the words of every guarantee."""
+    """Return what reading them takes for granted, in the words of every guarantee."""
     # Nobody can check how the columns of a table were typed before it came here.
     return records.premises if isinstance(records, Source | DeclaredSource) else (HANDED_OVER,)
 

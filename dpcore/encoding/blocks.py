@@ -44,7 +44,7 @@ class Encoding:
 
 
 def require_columns(domain: Domain, table: Columns) -> Table:
-    """The columns by name.
+    """Return the columns by name.
 
     Raises:
         SourceError: a declared column is missing.
@@ -62,7 +62,7 @@ def require_columns(domain: Domain, table: Columns) -> Table:
 
 
 def in_memory(source: Source, domain: Domain) -> Table:
-    """A whole source as one table, for what needs all records at once.
+    """Return a whole source as one table, for what needs all records at once.
 
     Raises:
         SourceError: it cannot be read.
@@ -85,7 +85,7 @@ def bound_parts(parts: Sequence[Part], domain: Domain) -> Sequence[Part]:
 
 
 def counting_column(domain: Domain) -> str:
-    """A declared column, by whose cells records are counted."""
+    """Return a declared column, by whose cells records are counted."""
     return list(domain.raw)[-1]
 
 

@@ -109,7 +109,7 @@ def _unwrap(column: Any) -> Any:
 
 
 def numbers(column: Any) -> NDArray[np.float64]:
-    """The number that each cell is; NaN where it is none. Shape (n,)."""
+    """Return the number that each cell is; NaN where it is none. Shape (n,)."""
     if (typed := numbers_of(column)) is not None:
         return typed
     if (joined := _read_parts(column, numbers, _numbers_of_distinct, np.float64)) is not None:
@@ -148,7 +148,7 @@ def coded(
     unknown: int,
     key_of: Callable[[object], Hashable] = key,
 ) -> NDArray[np.intp]:
-    """The code of each cell by `key_of`; `unknown` where it has none. Shape (n,)."""
+    """Return the code of each cell by `key_of`; `unknown` where it has none. Shape (n,)."""
     return read_column(column, lambda cell: code.get(key_of(cell), unknown), np.intp)
 
 
@@ -161,7 +161,7 @@ def empty(column: Any) -> NDArray[np.bool_]:
 
 
 def persons(column: Any) -> list[str | None]:
-    """The person of each cell by `person`; None where it is nobody's."""
+    """Return the person of each cell by `person`; None where it is nobody's."""
     owners: list[str | None] = read_column(column, person, np.object_).tolist()
     return owners
 

@@ -116,7 +116,7 @@ def centre_labels(labels: Range | Classes, values: Any) -> NDArray[np.float64]:
 
 
 def find_misfits(rule: Column | Classes | People, values: Any) -> NDArray[np.bool_]:
-    """Which entries break a rule, and no default stands for them. Shape (n,).
+    """Return which entries break a rule, and no default stands for them. Shape (n,).
 
     They lie outside the range, are none of the categories or classes, are no text or a longer one,
     or say whose a record is of nobody.
@@ -194,7 +194,7 @@ def encode_texts(column: Texts, values: Any) -> NDArray[np.float64]:
 
 
 def decode_text(row: NDArray[np.float64]) -> str:
-    """The text that an encoded row stands for, whatever its numbers are."""
+    """Return the text that an encoded row stands for, whatever its numbers are."""
     text = b""
     for part in np.nan_to_num(np.asarray(row, dtype=np.float64)).tolist():
         # Noise may have led beyond [0, 2^48): any number becomes six bytes.

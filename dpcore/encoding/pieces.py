@@ -63,7 +63,7 @@ def read_once(rule: object, column: Any, convert: Callable[[Any], NDArray[Any]])
 
 
 def pieces_of(column: Any) -> tuple[Any, ...] | None:
-    """The pieces of a column that has some: of ours, and the chunks of a pyarrow array."""
+    """Return the pieces of a column that has some: of ours, and the chunks of a pyarrow array."""
     if isinstance(column, Pieces):
         return column.held
     # A column can be pyarrow's only if somebody has imported pyarrow already.
@@ -73,7 +73,7 @@ def pieces_of(column: Any) -> tuple[Any, ...] | None:
 
 
 def fixed_width(column: Any) -> NDArray[Any] | None:
-    """The values of a pyarrow array of numbers, truths or moments; else None. Shape (n,).
+    """Return the values of a pyarrow array of numbers, truths or moments; else None. Shape (n,).
 
     They are taken from its buffer: pyarrow's own conversions import pandas, and drop an interrupt
     that comes meanwhile. Under a null stands any value, and no moment.
@@ -163,7 +163,7 @@ def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
 
 
 def columns_of_stream(table: Any) -> dict[str, Any]:
-    """All columns of an object with `__arrow_c_stream__`, by name.
+    """Return all columns of an object with `__arrow_c_stream__`, by name.
 
     Raises:
         SourceError: pyarrow is not installed, or the stream fails; no message shows a cell.
@@ -198,7 +198,7 @@ def unwrap_cells(column: Any) -> list[Any]:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a type of pyarrow is one of its three types of texts."""
+    """Return whether a type of pyarrow is one of its three types of texts."""
     from pyarrow import types
 
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))

@@ -42,7 +42,7 @@ _UNEQUAL = "the columns are not equally long"
 
 
 def derive_columns(domain: Domain, table: Table, names: Iterable[str] | None = None) -> Table:
-    """A table with its derived columns: those of `names`; of all that are used, if None.
+    """Return a table with its derived columns: those of `names`; of all that are used, if None.
 
     Raises:
         SourceError: a column that one is made of is missing.
@@ -78,7 +78,7 @@ def _require_columns(table: Table, names: Iterable[str]) -> None:
 
 
 def parse_table(domain: Domain, table: Table) -> dict[str, Any]:
-    """The declared columns, those of numbers as floats: a text is read once, NaN is none.
+    """Return the declared columns, those of numbers as floats: a text is read once, NaN is none.
 
     A `KeptColumn` stays one: it knows what its rule has read.
     """
@@ -107,7 +107,7 @@ def encode_table(domain: Domain, table: Table) -> NDArray[np.float64]:
 
 
 def project_table(domain: Domain, table: Table, numbers: Container[str] | None = None) -> Records:
-    """Every row, mapped into the domain; never fails on a value.
+    """Return every row, mapped into the domain; never fails on a value.
 
     Args:
         numbers: Ranges whose numbers records have beside what is encoded; all, if None.

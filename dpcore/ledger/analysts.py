@@ -40,12 +40,12 @@ Entries = Mapping[str, Any]
 
 
 def limits_in(row: Row | None) -> Entries:
-    """The entries of the latest row that holds sums; empty without limits."""
+    """Return the entries of the latest row that holds sums; empty without limits."""
     return {} if row is None else row.body.get("analysts", {})
 
 
 def spent_by(entries: Entries, analyst: str, slack: float = 0.0) -> Spent:
-    """A limit, and what its analyst was let through.
+    """Return a limit, and what its analyst was let through.
 
     Args:
         slack: A part of its epsilon by which the limit is larger.
@@ -114,7 +114,7 @@ def append_limit(
 def add_charge(
     entries: Entries, analyst: str | None, charge: Charge, events: Catalogue
 ) -> dict[str, Any]:
-    """What a row of a charge says of its analyst: nothing in a ledger without limits.
+    """Return what a row of a charge says of its analyst: nothing in a ledger without limits.
 
     Raises:
         BudgetExceededError: it does not fit the limit.

@@ -81,7 +81,7 @@ class Ledger(Drawn):
         shared: bool = False,
         registry: Registry | None = None,
     ) -> "Ledger":
-        """A new ledger, by name among the user's, at a path, or on a server.
+        """Create a ledger, by name among the user's, at a path, or on a server.
 
         Args:
             place: A name, the path of a new file, or NAME@postgresql.
@@ -136,7 +136,7 @@ class Ledger(Drawn):
     def open(
         cls, place: str | Path, registry: Registry | None = None, analyst: str | None = None
     ) -> "Ledger":
-        """An existing ledger, by name, path or NAME@postgresql. No event's plugin is needed.
+        """Open an existing ledger, by name, path or NAME@postgresql. No event's plugin is needed.
 
         Args:
             registry: As in `create`.
@@ -224,7 +224,7 @@ class Ledger(Drawn):
         return left_of(limits_in(row), self.analyst, sums.left())
 
     def remaining_after(self, charge: Charge) -> RemainingBudget:
-        """What would be left after a charge; nothing is spent or recorded.
+        """Return what would be left after a charge; nothing is spent or recorded.
 
         Raises:
             BudgetExceededError: it would be refused.
@@ -243,7 +243,7 @@ class Ledger(Drawn):
             raise BudgetExceededError(f"the ledger {self.name!r} would refuse: {error}") from None
 
     def spent(self) -> Spent:
-        """The sums of everything that the ledger has let through so far."""
+        """Return the sums of everything that the ledger has let through so far."""
         with self._reading() as transaction:
             return self._sums_after(transaction.last(*HOLDERS))
 
@@ -265,11 +265,11 @@ class Ledger(Drawn):
             transaction.append(UNCOVERED, {"time": now(), "what": what})
 
     def rows(self) -> tuple[Row, ...]:
-        """Every row that the ledger records, in order, in memory at once."""
+        """Return every row that the ledger records, in order, in memory at once."""
         return tuple(self.iterate_rows())
 
     def iterate_rows(self) -> Iterator[Row]:
-        """Every row in order, one by one: a ledger may be longer than the memory."""
+        """Yield every row in order, one by one: a ledger may be longer than the memory."""
         with self._reading() as transaction:
             yield from transaction.rows()
 

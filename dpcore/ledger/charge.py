@@ -62,7 +62,7 @@ class Charge:
         return any(event.adjacency not in UNFRAMED for event, _ in self.events)
 
     def written(self, catalogue: Catalogue) -> dict[str, Any]:
-        """The charge as JSON-ready data.
+        """Return the charge as JSON-ready data.
 
         Raises:
             ContractError: an event is of a class that nobody who is admitted provides.
@@ -80,7 +80,7 @@ class Charge:
 
     @classmethod
     def read(cls, body: Mapping[str, Any], catalogue: Catalogue) -> "Charge":
-        """The charge that `written` wrote.
+        """Read the charge that `written` wrote.
 
         Raises:
             UnknownEventError: the plugin of an event is missing or not admitted.

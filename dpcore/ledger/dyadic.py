@@ -34,12 +34,12 @@ class Dyadic:
 
     @classmethod
     def square(cls, value: float) -> Dyadic:
-        """The square of a finite double."""
+        """Return the square of a finite double."""
         numerator, denominator = value.as_integer_ratio()
         return cls(numerator * numerator << _DEPTH + 2 - 2 * denominator.bit_length())
 
     def fraction(self) -> Fraction:
-        """The sum as an exact rational number."""
+        """Return the sum as an exact rational number."""
         return Fraction(self.units, _UNIT)
 
     def __add__(self, other: Dyadic) -> Dyadic:
@@ -78,7 +78,7 @@ class Dyadic:
 
 
 def dyadic(value: Dyadic | Fraction | float) -> Dyadic:
-    """A number as a sum.
+    """Return a number as a sum.
 
     Raises:
         ValueError: it is no sum of finite doubles or of their squares.
@@ -97,7 +97,7 @@ def dyadic(value: Dyadic | Fraction | float) -> Dyadic:
 
 
 def rounded_up(value: Dyadic | Fraction) -> float:
-    """The least double that is at least `value`; infinite beyond them."""
+    """Return the least double that is at least `value`; infinite beyond them."""
     try:
         # Rounded to the nearest double, which may lie below: then the next one is the answer.
         nearest = float(value)
@@ -107,7 +107,7 @@ def rounded_up(value: Dyadic | Fraction) -> float:
 
 
 def write(value: Dyadic | Fraction) -> str:
-    """Every bit: hexadecimal text as of a float where it is one, else a quotient."""
+    """Write every bit: hexadecimal text as of a float where it is one, else a quotient."""
     units = dyadic(value).units
     size, zeros = units.bit_length(), (units & -units).bit_length() - 1
     if size - zeros <= 53 and size <= _DEPTH + 1024 and not 0 <= zeros < _DEPTH - 1074:
@@ -117,7 +117,7 @@ def write(value: Dyadic | Fraction) -> str:
 
 
 def read(text: str) -> Dyadic:
-    """What `write` wrote, or a float's hexadecimal text.
+    """Read what `write` wrote, or a float's hexadecimal text.
 
     Raises:
         ValueError: it is neither.

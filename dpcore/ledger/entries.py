@@ -60,7 +60,7 @@ class Entry:
 
 
 def latest(rows: Iterable[Row], last: int) -> tuple[list[Entry], int]:
-    """The `last` latest entries, in order, and how many there are in all."""
+    """Return the `last` latest entries, in order, and how many there are in all."""
     recent_rows: deque[Row] = deque(maxlen=last)
     guarantees: dict[str, Any] = {}
     count = 0
@@ -94,7 +94,7 @@ class ChargeShare:
 
 
 def charge_shares(total: Total, rows: Iterable[Row]) -> Iterator[ChargeShare]:
-    """Every charge, in order, as the sums of its row say.
+    """Yield every charge, in order, as the sums of its row say.
 
     Raises:
         LedgerError: a row says none.

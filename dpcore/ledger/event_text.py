@@ -32,7 +32,7 @@ class UnknownEventError(EventTextError):
 
 
 def write_event(event: Event, catalogue: Catalogue) -> dict[str, Any]:
-    """The event as JSON-ready data.
+    """Return the event as JSON-ready data.
 
     Raises:
         ContractError: nobody who is admitted provides its class, or a field cannot be stored.
@@ -41,7 +41,7 @@ def write_event(event: Event, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def read_event(data: object, catalogue: Catalogue) -> Event:
-    """The event that `write_event` wrote.
+    """Read the event that `write_event` wrote.
 
     Raises:
         UnknownEventError: nobody who is admitted provides its kind.

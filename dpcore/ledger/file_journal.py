@@ -46,7 +46,7 @@ class FileJournal(Journal):
     path: Path
 
     def create(self, kind: str, body: dict[str, Any], *, shared: bool = False) -> Row:
-        """A new file and its first row, readable by its owner alone; all of it or nothing.
+        """Create a file with its first row, readable by its owner alone; all of it or nothing.
 
         Args:
             shared: The folder's group may read and write it, too.
@@ -168,7 +168,7 @@ class FileJournal(Journal):
         return []
 
     def exists(self) -> bool:
-        """Whether there is such a file.
+        """Return whether there is such a file.
 
         Raises:
             LedgerError: this user may not know.
@@ -290,7 +290,7 @@ class Counter:
         return self.ledger.with_name(f".{self.ledger.name}.seen")
 
     def fault(self, digest_of: Callable[[int], str | None]) -> str:
-        """What is wrong with the ledger, going by the counter; empty if nothing is.
+        """Return what is wrong with the ledger, going by the counter; empty if nothing is.
 
         Args:
             digest_of: The digest of the row of a number; None where there is no such row.

@@ -49,7 +49,7 @@ class Filter(ABC):
 
     @abstractmethod
     def spend(self, event: Event, count: int = 1) -> Self:
-        """A new filter that has also let through `count` applications of `event`.
+        """Return a new filter that has also let through `count` applications of `event`.
 
         Raises:
             BudgetExceededError: the event does not fit; nothing is spent.
@@ -67,7 +67,7 @@ class Filter(ABC):
 
 @functools.lru_cache(maxsize=256)
 def within(budget: float) -> Dyadic:
-    """The most that events may add up to, each of which may be rounded up itself."""
+    """Return the most that events may add up to, each of which may be rounded up itself."""
     return dyadic(Fraction(budget) * (1 + _FORGIVEN))
 
 
@@ -77,7 +77,7 @@ def _sum(spent: Dyadic, count: int, cost: float) -> Dyadic | None:
 
 
 def order_for(epsilon: float, delta: float) -> float:
-    """The Rényi order at which an (epsilon, delta) budget admits the largest zCDP rho.
+    """Return the Rényi order at which an (epsilon, delta) budget admits the largest zCDP rho.
 
     It maximises B(alpha)/alpha, B as in `RenyiFilter`, on a geometric net of alpha - 1.
     """
@@ -140,7 +140,7 @@ class RenyiFilter(Filter):
         return self.epsilon - _offset(self.order, self.delta)
 
     def left(self) -> float:
-        """How much of the budget is unspent, as a divergence at the order; at least 0."""
+        """Return how much of the budget is unspent, as a divergence at the order; at least 0."""
         return max(0.0, float(dyadic(self.budget) - self.spent))
 
     def spend(self, event: Event, count: int = 1) -> RenyiFilter:
@@ -163,7 +163,7 @@ class RenyiFilter(Filter):
         return attrs.evolve(self, spent=total)
 
     def epsilon_spent(self) -> float:
-        """The epsilon that was let through so far, at the budget's delta.
+        """Return the epsilon that was let through so far, at the budget's delta.
 
         Only a report: a valid guarantee before the filter's end is the budget.
         """
@@ -198,7 +198,7 @@ class GaussianFilter(Filter):
     additions: int = 0
 
     def spend(self, event: Event, count: int = 1) -> GaussianFilter:
-        """A new filter that has also let through `count` times the event's mu^2."""
+        """Return a new filter that has also let through `count` times the event's mu^2."""
         self.accept(event, count)
         # A pure event is charged as the least Gaussian that dominates it.
         claims = event.claims
@@ -226,7 +226,7 @@ class GaussianFilter(Filter):
         return successor
 
     def start(self) -> GaussianFilter:
-        """The same budget with nothing spent."""
+        """Return the same budget with nothing spent."""
         return attrs.evolve(self, mu_squared=Dyadic(0), additions=0)
 
     def mu_left(self) -> float:
@@ -238,7 +238,7 @@ class GaussianFilter(Filter):
         )
 
     def epsilon_spent(self) -> float:
-        """The epsilon that was let through so far, at the budget's delta.
+        """Return the epsilon that was let through so far, at the budget's delta.
 
         Only a report: a valid guarantee before the filter's end is the budget.
         """

@@ -75,7 +75,7 @@ Events = tuple[tuple[Event, int], ...]
 
 
 def settled(spent: Spent, charge: Charge) -> tuple[Spent, Charge]:
-    """What is spent after a charge, and the charge as it is added up.
+    """Return what is spent after a charge, and the charge as it is added up.
 
     Raises:
         BudgetExceededError: it does not fit, as it stands or covered by a Gaussian.

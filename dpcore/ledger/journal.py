@@ -53,14 +53,14 @@ def canonical(data: Any) -> str:
 
 
 def chained(before: str, number: int, kind: str, body: str) -> str:
-    """The digest of a row after the row whose digest is `before`."""
+    """Return the digest of a row after the row whose digest is `before`."""
     first, second, third = map(encode_basestring_ascii, (before, kind, body))
     text = f"[{first},{number},{second},{third}]"  # `canonical` of the four: texts alone are quick
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def now() -> str:
-    """The time of a row: UTC, to the second."""
+    """Return the time of a row: UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
@@ -84,7 +84,7 @@ class Transaction:
         return cursor.execute(query, parameters)
 
     def last(self, *kinds: str) -> Row | None:
-        """The latest row of these kinds; of any, without arguments.
+        """Return the latest row of these kinds; of any, without arguments.
 
         Raises:
             LedgerError: it, or a row after it, does not fit the chain.
@@ -101,7 +101,7 @@ class Transaction:
         return latest
 
     def rows(self) -> Iterator[Row]:
-        """All rows in order.
+        """Return all rows in order.
 
         Raises:
             LedgerError: one of them does not fit the chain.
@@ -159,7 +159,7 @@ class Transaction:
         return number or 0
 
     def digest_of(self, number: int) -> str | None:
-        """What the row of a number says its digest is; None where there is no such row."""
+        """Return what the row of a number says its digest is; None where there is no such row."""
         query = "SELECT digest FROM journal WHERE number = ?"
         columns = self._connection.execute(query, (number,)).fetchone()
         return None if columns is None else str(columns[0])
@@ -229,7 +229,7 @@ class Journal(ABC):
 
     @abstractmethod
     def exists(self) -> bool:
-        """Whether there is a ledger at the place.
+        """Return whether there is a ledger at the place.
 
         Raises:
             LedgerError: this user may not know.

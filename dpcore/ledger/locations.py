@@ -25,7 +25,7 @@ def ledgers_folder() -> Path:
 
 
 def ledger_names() -> list[str]:
-    """Every ledger of this user, sorted."""
+    """Return every ledger of this user, sorted."""
     # Names with a leading dot are counters, and ledgers that are not complete yet.
     return sorted(path.stem for path in ledgers_folder().glob(f"[!.]*{SUFFIX}"))
 
@@ -40,7 +40,7 @@ def place_of(text: str, folder: Path | None = None) -> str | Path:
 
 
 def path_of(place: str | Path) -> Path:
-    """The file of a ledger.
+    """Return the file of a ledger.
 
     Raises:
         ParameterError: a string is no name.

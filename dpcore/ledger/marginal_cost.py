@@ -74,7 +74,7 @@ def smoothed_cost(
     adjacency: Adjacency,
     tilted: TiltedLeak | None = None,
 ) -> float:
-    """The squares of mu to charge for the events, c above, rounded up.
+    """Return the squares of mu to charge for the events, c above, rounded up.
 
     Args:
         events: With counts, fixed before any of them happens.

@@ -23,7 +23,7 @@ _CACHE_SIZE = 10_000  # charges that are read once where they come again
 
 
 def stored(start: Spent, row: Row) -> Spent:
-    """The sums that a row of a charge has stored.
+    """Return the sums that a row of a charge has stored.
 
     Raises:
         LedgerError: it says none.

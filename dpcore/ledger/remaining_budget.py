@@ -37,7 +37,7 @@ class RemainingBudget:
         return max(self.epsilon, gaussian_epsilon(self.delta, self.mu) if has_gaussian else 0.0)
 
     def of_one_release(self, delta: float) -> float:
-        """The epsilon at a delta of one further release that fits; of pure ones if mu is 0.
+        """Return the epsilon at a delta of one further release that fits; of pure ones if mu is 0.
 
         Rounded down: what is said to be left must be let through when it is asked for.
         """
@@ -53,18 +53,18 @@ class RemainingBudget:
         return f"`epsilon: {shown_down(self.largest)}` is about what is left"
 
     def minimum(self, other: "RemainingBudget") -> "RemainingBudget":
-        """The smaller of both figures, each at this delta."""
+        """Return the smaller of both figures, each at this delta."""
         names = ("epsilon", "mu", "failures", "takes_claims")
         smaller = {name: min(getattr(self, name), getattr(other, name)) for name in names}
         return attrs.evolve(self, **smaller)
 
     def figures(self) -> dict[str, float]:
-        """The numbers, by name: epsilon in nats, mu, failures and the ledger's delta."""
+        """Return the numbers, by name: epsilon in nats, mu, failures and the ledger's delta."""
         names = ("epsilon", "mu", "failures", "delta")
         return {name: getattr(self, name) for name in names}
 
     def most_taken_by(self, after: "RemainingBudget") -> str:
-        """A warning where one charge takes most of what is left; empty where it does not."""
+        """Return a warning where one charge takes most of what is left; empty where it does not."""
         if not after.largest < self.largest / 2:
             return ""
         return (
@@ -74,11 +74,11 @@ class RemainingBudget:
         )
 
     def brief(self) -> str:
-        """The largest single release that is left, in a few words."""
+        """Return the largest single release that is left, in a few words."""
         return f"epsilon {shown_down(self.largest)} at delta {shown_down(self.delta)}"
 
     def describe(self, digits: int = 4) -> str:
-        """What is left in one clause: mu, epsilon and failures, or `nothing`."""
+        """Return what is left in one clause: mu, epsilon and failures, or `nothing`."""
         # The two exclude each other: each is what would fit if the other were not asked for.
         parts = []
         if self.mu > 0:

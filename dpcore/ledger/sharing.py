@@ -54,7 +54,7 @@ def require_shareable(folder: Path) -> None:
 
 
 def remote(path: Path, mounts: str | None = None) -> str:
-    """The kind of network file system that holds a path; empty where none is known to.
+    """Return the kind of network file system that holds a path; empty where none is known to.
 
     Args:
         mounts: The system's list of mounts; read where None.

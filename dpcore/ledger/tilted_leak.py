@@ -52,7 +52,7 @@ class Tilt:
 
     @classmethod
     def of(cls, slope: int, epsilon: float, delta: float) -> "Tilt":
-        """The tilt of the ledger that promises (epsilon, delta) by a Gaussian budget."""
+        """Return the tilt of the ledger that promises (epsilon, delta) by a Gaussian budget."""
         largest, slack = gaussian_mu(epsilon, delta) ** 2, 1e-9
         # Raised until even the lower end of its epsilon exceeds E: no ledger within E spends it.
         while gaussian_epsilon(delta, math.sqrt(largest * (1 + slack)), lower=True) <= epsilon:
@@ -86,7 +86,7 @@ class TiltedLeak:
 
 
 def slope_for(epsilon: float, delta: float) -> int:
-    """How steep the curve of a Gaussian budget falls at its end, about; at most 4.
+    """Return how steep the curve of a Gaussian budget falls at its end, about; at most 4.
 
     Leaks of any slope are sound: this one makes lists cheap.
     """

@@ -160,7 +160,7 @@ class Total:
         return _tilt(self.slope, self.epsilon, self.composed_delta) if self.tilted > 0 else None
 
     def start(self) -> "Spent":
-        """The sums of a ledger from which nothing has been spent yet."""
+        """Return the sums of a ledger from which nothing has been spent yet."""
         return Spent(
             total=self,
             pure=BasicFilter(adjacency=self.adjacency, epsilon=self.epsilon),
@@ -196,7 +196,7 @@ class Total:
             return False
 
     def written(self) -> dict[str, Any]:
-        """The total as JSON-ready data, to the last bit."""
+        """Return the total as JSON-ready data, to the last bit."""
         return {
             "epsilon": write_number(self.epsilon),
             "delta": write_number(self.delta),
@@ -214,7 +214,7 @@ class Total:
 
     @classmethod
     def read(cls, body: Mapping[str, Any]) -> "Total":
-        """The total that `written` wrote.
+        """Read the total that `written` wrote.
 
         Raises:
             EventTextError, KeyError, ParameterError: it is damaged.
@@ -232,7 +232,7 @@ class Total:
         )
 
     def claims(self) -> dict[str, float | str]:
-        """The promise as plain data: epsilon in nats, delta, and the adjacency's name."""
+        """Return the promise as plain data: epsilon in nats, delta, and the adjacency's name."""
         return {"epsilon": self.epsilon, "delta": self.delta, "adjacency": str(self.adjacency)}
 
 
@@ -294,7 +294,7 @@ class Spent:
     tilted: Dyadic = attrs.field(default=Dyadic(0), converter=dyadic)
 
     def spend(self, charge: Charge) -> "Spent":
-        """What is spent after `charge`: all of it or nothing.
+        """Return what is spent after `charge`: all of it or nothing.
 
         Raises:
             BudgetExceededError: it does not fit, or is of a kind that the notion does not add up.
@@ -344,7 +344,7 @@ class Spent:
         )
 
     def left(self) -> RemainingBudget:
-        """What would still be let through."""
+        """Return what would still be let through."""
         mu = 0.0
         if isinstance(self.composed, GaussianFilter):
             mu = self.composed.mu_left()
@@ -361,7 +361,7 @@ class Spent:
         )  # fmt: skip
 
     def covered_by(self, stored: "Spent") -> bool:
-        """Whether `stored` is at least as much, but for what its numbers were rounded by."""
+        """Return whether `stored` is at least as much, but for what its numbers were rounded by."""
         return (
             _at_most(_amount(self.pure), _amount(stored.pure))
             and _at_most(_amount(self.composed), _amount(stored.composed))
@@ -371,7 +371,7 @@ class Spent:
         )
 
     def state(self) -> dict[str, Any]:
-        """The sums as JSON-ready data, to the last bit."""
+        """Return the sums as JSON-ready data, to the last bit."""
         return {
             "pure": _write_filter(self.pure),
             "composed": _write_filter(self.composed),
@@ -381,7 +381,7 @@ class Spent:
         }
 
     def at(self, state: dict[str, Any]) -> "Spent":
-        """The same total with the sums that `state` wrote.
+        """Return the same total with the sums that `state` wrote.
 
         Raises:
             EventTextError: they are damaged.

@@ -78,16 +78,16 @@ class Held:
         return np.asarray(self.target.codes(centre_labels(self.target, self.truth)), dtype=np.intp)
 
     def second(self) -> NDArray[np.bool_]:
-        """Which labels are the second of two classes, shape (n,)."""
+        """Return which labels are the second of two classes, shape (n,)."""
         return np.asarray(self.classes() == 1)
 
     def parts(self) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-        """All records by the name `WHOLE`, then each group with records by its name."""
+        """Yield all records by the name `WHOLE`, then each group with records by its name."""
         yield WHOLE, np.ones(self.truth.size, dtype=np.bool_)
         yield from self.members()
 
     def members(self) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-        """Each group that has records, by its name."""
+        """Yield each group that has records, by its name."""
         for number, label in enumerate(self.groups.labels if self.groups else ()):
             # A group without records is skipped: a mean of nothing is no number.
             if (rows := self.codes == number).any():
@@ -132,7 +132,7 @@ class Metric(ABC):
 
     @abstractmethod
     def about(self, target: Range | Classes) -> bool:
-        """Whether it is about such a target."""
+        """Return whether the metric is about such a target."""
 
     @abstractmethod
     def measured(self, hold_out: Held) -> Mapping[str, float]:

@@ -31,7 +31,7 @@ class Groups:
 
     @classmethod
     def of(cls, domain: Domain, by: tuple[str, ...]) -> Groups:
-        """The groups by some columns of a domain, features or not.
+        """Return the groups by some columns of a domain, features or not.
 
         Raises:
             ParameterError: one is not declared, stands twice or has no public list of values; or

@@ -41,7 +41,7 @@ class MeanMetric(PricedMetric):
         return math.fsum(self.terms(predicted, truth)) / truth.size
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
-        """How far the mean over `records` moves when one is replaced, rounded up."""
+        """Return how far the mean over `records` moves when one is replaced, rounded up."""
         # A replaced record changes one term of the mean; there is ample room for its rounding.
         return up(float(self.reach(target) or 0.0) / records, roundings=5000)
 

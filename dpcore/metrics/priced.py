@@ -26,7 +26,7 @@ class PricedMetric(Metric):
 
     @abstractmethod
     def sensitivity(self, target: Range | Classes, records: int) -> float:
-        """How far the statistic over `records` moves when one is replaced, rounded up."""
+        """Return how far the statistic over `records` moves when one is replaced, rounded up."""
 
     @abstractmethod
     def statistic(self, hold_out: Held) -> float:
@@ -41,9 +41,9 @@ class PricedMetric(Metric):
         return f"{name} over the hold-out, a statistic of bounded sensitivity"
 
     def stated(self, statistic: float) -> float:
-        """What is told of a released statistic: here the statistic itself."""
+        """Return what is told of a released statistic: here the statistic itself."""
         return statistic
 
     def about(self, target: Range | Classes) -> bool:
-        """Whether the statistic has a reach."""
+        """Return whether the statistic has a reach."""
         return self.reach(target) is not None

@@ -27,7 +27,7 @@ class Line:
 
 
 def line_of(model: Published) -> Line | None:
-    """The line that a model is, or None where it is none.
+    """Return the line that a model is, or None where it is none.
 
     A norm in the domain scales long rows down, so that its models are no lines.
     """

@@ -116,7 +116,7 @@ class Description:
     pictures: tuple[Picture, ...] = ()
 
     def settled(self) -> "Description":
-        """A copy that shares nothing with this one, and is made of plain values alone.
+        """Return a copy that shares nothing with this one, and is made of plain values alone.
 
         Raises:
             ContractError: a table's name or a picture's class is none that can be shown.
@@ -145,7 +145,7 @@ class Described(Published, Protocol):
 
 
 def describe(published: Published) -> Description:
-    """What a release hands over to be shown, read once; empty where it is not `Described`.
+    """Return what a release hands over to be shown, read once; empty where it is not `Described`.
 
     Raises:
         ContractError: it hands over something else.
@@ -163,7 +163,7 @@ def describe(published: Published) -> Description:
 
 
 def only_model(objects: Mapping[str, Published]) -> Model:
-    """The only model of a run.
+    """Return the only model of a run.
 
     Args:
         objects: What was published, by release name.
@@ -176,7 +176,7 @@ def only_model(objects: Mapping[str, Published]) -> Model:
 
 
 def only_published(objects: Mapping[str, Published]) -> Published:
-    """What the only release of a run published.
+    """Return what the only release of a run published.
 
     Raises:
         NoModelError: there are several releases.

@@ -38,7 +38,7 @@ class ErrorBars(ABC):
 
     @abstractmethod
     def coefficients(self, width: int) -> NDArray[np.float64]:
-        """The standard error of each coefficient, shape (width,).
+        """Return the standard error of each coefficient, shape (width,).
 
         Raises:
             ContractError: nothing is known of them.
@@ -46,7 +46,7 @@ class ErrorBars(ABC):
 
     @abstractmethod
     def scores(self, phi: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The standard error of each score, shape (n,), at features of shape (n, width)."""
+        """Return the standard error of each score, shape (n,), at features of shape (n, width)."""
 
     @abstractmethod
     def degrees(self, width: int) -> int:
@@ -75,7 +75,7 @@ class ErrorBars(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """The bars in one sentence, at 95 %."""
+        """Return the bars in one sentence, at 95 %."""
 
 
 @final

@@ -148,7 +148,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         return "\n".join([*lines, f"({self.bars})"])
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """The table's rows, in order."""
+        """Return the table's rows, in order."""
         return list(zip(*self.columns.values(), strict=True))
 
     @property
@@ -261,7 +261,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         return {"columns": columns, "intervals": intervals}
 
     def settled(self) -> Figures:
-        """A copy that shares nothing with this one, and is made of plain values alone."""
+        """Return a copy that shares nothing with this one, and is made of plain values alone."""
         display, unbiased, bars = self.display, self.unbiased, self.population
         return Figures(
             about={str(name): tuple(map(_simple, cells)) for name, cells in self.about.items()},
@@ -333,25 +333,25 @@ class Statistics(Shown):
         return cls(tables={"": figures})
 
     def settled(self) -> Statistics:
-        """A copy that shares nothing with this one, and is made of plain values alone."""
+        """Return a copy that shares nothing with this one, and is made of plain values alone."""
         return Statistics(
             tables={str(name): Figures.settled(table) for name, table in self.tables.items()}
         )
 
     def unstated(self) -> Statistics:
-        """The same numbers without intervals, as `Figures.unstated` has it."""
+        """Return the same numbers without intervals, as `Figures.unstated` has it."""
         return Statistics(
             tables={name: figures.unstated() for name, figures in self.tables.items()}
         )
 
     def of_population(self) -> Statistics:
-        """The same numbers, with intervals as `Figures.of_population` has them."""
+        """Return the same numbers, with intervals as `Figures.of_population` has them."""
         return Statistics(
             tables={name: figures.of_population() for name, figures in self.tables.items()}
         )
 
     def covering(self, clause: str) -> Statistics:
-        """The same, with one more clause about what every interval covers."""
+        """Return the same numbers, with one more clause about what every interval covers."""
         tables = {
             name: attrs.evolve(
                 figures,
@@ -366,7 +366,7 @@ class Statistics(Shown):
         return Statistics(tables=tables)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All numbers, by table and column, and the keys as texts."""
+        """Return all numbers, by table and column, and the keys as texts."""
         named_arrays: dict[str, NDArray[Any]] = {}
         for name, figures in self.tables.items():
             for column, values in figures.columns.items():

@@ -21,7 +21,7 @@ _ENTRIES = 1 << 22  # of a feature matrix that are held at a time
 def in_blocks(
     function: Callable[[NDArray[Any]], NDArray[Any]], encoded: NDArray[Any], width: int
 ) -> NDArray[Any]:
-    """What a model says of rows, some at a time, so that its features of all are never held.
+    """Return what a model says of rows, some at a time, so that its features of all are never held.
 
     Args:
         function: Of rows of shape (n, p), numbers whose first axis is n long.
@@ -57,7 +57,7 @@ class LinearModel(ShownModel):
         return self._by_rows(encoded, lambda phi: phi @ self.coefficients)
 
     def coefficient_errors(self) -> NDArray[np.float64]:
-        """The standard error of each coefficient, from the noise alone; shape (width,).
+        """Return the standard error of each coefficient, from the noise alone; shape (width,).
 
         Raises:
             ContractError: there are none, and why.
@@ -65,7 +65,7 @@ class LinearModel(ShownModel):
         return self.bars.coefficients(self.coefficients.size)
 
     def standard_errors(self, table: Table) -> NDArray[np.float64]:
-        """How much the noise moved each score before clipping, in label units; shape (n,).
+        """Return how much the noise moved each score before clipping, in label units; shape (n,).
 
         Raises:
             ContractError: there are none, and why.
@@ -111,5 +111,5 @@ class LinearModel(ShownModel):
         return self._by_rows(encoded, lambda phi: np.linalg.norm(phi, axis=1))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The coefficients, and what the feature map drew."""
+        """Return the coefficients, and what the feature map drew."""
         return {"coefficients": self.coefficients, **self.features.arrays()}

@@ -25,7 +25,7 @@ class Predictions(ShownModel):
     values: NDArray[Any]
 
     def predict(self, table: Table) -> NDArray[Any]:
-        """The published predictions at points among the published ones, shape (n,).
+        """Return the published predictions at points among the published ones, shape (n,).
 
         Raises:
             SourceError: at a point that was not asked about.
@@ -43,5 +43,5 @@ class Predictions(ShownModel):
         return np.array(predictions, dtype=self.values.dtype)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The points and the predictions at them, by the names of their files."""
+        """Return the points and the predictions at them, by the names of their files."""
         return {"points": self.points, "predictions": self.values}

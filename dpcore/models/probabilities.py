@@ -22,7 +22,7 @@ _STRAIGHT = 0.95  # c
 
 
 def scored(model: Published, domain: Domain) -> bool:
-    """Whether `decision` and `probabilities` have something to say of the model."""
+    """Return whether `decision` and `probabilities` have something to say of the model."""
     if domain.classes > 2:
         return isinstance(model, ProbabilityModel)
     return isinstance(model, ProbabilityModel | ScoringModel)

@@ -45,4 +45,4 @@ class Shaped(Protocol):
     """A model whose score is a sum of shapes."""
 
     def shapes(self) -> tuple[Shape, ...]:
-        """Every column's and pair's shape, the most important first."""
+        """Return every column's and pair's shape, the most important first."""

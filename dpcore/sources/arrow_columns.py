@@ -49,7 +49,7 @@ def require_types(name: str, schema: pyarrow.Schema, reading: Reading) -> None:
 
 
 def columns_of(batch: pyarrow.RecordBatch, reading: Reading) -> Iterator[Columns]:
-    """The declared columns of a batch, some records at a time."""
+    """Yield the declared columns of a batch, some records at a time."""
     for first in range(0, batch.num_rows, BATCH):
         # A slice is a view: a big batch is not copied.
         piece = batch.slice(first, BATCH)

@@ -48,7 +48,7 @@ def connections_file() -> Path:
 
 
 def connection(name: str) -> Connection:
-    """The database that the operator calls so. No message shows an address.
+    """Return the database that the operator calls so. No message shows an address.
 
     Raises:
         SourceError: there is no such file or name, or others may read it.

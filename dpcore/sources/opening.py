@@ -30,7 +30,7 @@ class CsvFile(Location):
         return Path(self.csv).name
 
     def open(self, reading: Reading) -> Source:
-        """The file; it is opened when its parts are asked for."""
+        """Return the file; it is opened when its parts are asked for."""
         from dpcore.sources.csv_file import CsvSource
 
         return CsvSource(path=reading.path(self.csv), reading=reading)
@@ -62,7 +62,7 @@ def reading(
     total: bool = False,
     rich_role: bool = False,
 ) -> Reading:
-    """What a reader of records must know of their domain."""
+    """Return what a reader of records must know of their domain."""
     return Reading(
         columns={name: kind_of_cells(rule) for name, rule in domain.raw.items()},
         folder=folder,
@@ -86,7 +86,7 @@ def open_source(
     total: bool = False,
     rich_role: bool = False,
 ) -> Source:
-    """The records of a source; none is read yet.
+    """Return the records of a source; none is read yet.
 
     Args:
         source: A location, or a text: a path relative to `folder`, or `sklearn:NAME`.
@@ -125,7 +125,7 @@ class Unopened(DeclaredSource):
     rich_role: bool = False
 
     def open(self, domain: Domain, *, refuse: bool) -> Source:
-        """A source of the columns that a domain declares; no record is read yet.
+        """Return a source of the columns that a domain declares; no record is read yet.
 
         Args:
             refuse: Whether a record that does not fit is refused, or mapped into the domain.

@@ -121,6 +121,6 @@ class ParquetFiles(Location):
         return Path(self.parquet).name
 
     def open(self, reading: Reading) -> Source:
-        """The files; they are opened when their parts are asked for."""
+        """Return the files; they are opened when their parts are asked for."""
         needs_arrow("a Parquet file")
         return ParquetSource(path=reading.path(self.parquet), reading=reading)

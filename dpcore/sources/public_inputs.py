@@ -55,7 +55,7 @@ def read_public(domain: Domain, name: str, table: Table | Source | DeclaredSourc
 
 
 def read_inputs(request: Request) -> dict[str, PublicInput]:
-    """What a request declares as public, by name, read where nobody has read it yet.
+    """Return what a request declares as public, by name, read where nobody has read it yet.
 
     Raises:
         SourceError: public records cannot be read, or do not fit.

@@ -59,7 +59,7 @@ class SklearnData(Location):
         return f"sklearn:{self.sklearn}"
 
     def open(self, reading: Reading) -> Source:
-        """The data set, in memory.
+        """Return the data set, in memory.
 
         Raises:
             SourceError: no such data set, a column that it lacks, or no scikit-learn.

@@ -108,7 +108,7 @@ class SqlQuery(Location):
         return f"connection {self.connection}"
 
     def open(self, reading: Reading) -> Source:
-        """The query; it is sent when its parts are read.
+        """Return the query; it is sent when its parts are read.
 
         Raises:
             SourceError: no such connection is configured, or its driver is not installed.
@@ -314,5 +314,5 @@ def require_faithful(name: str, types: Mapping[str, str], faithful: Iterable[str
 
 
 def quoted(text: str, mark: str = '"') -> str:
-    """A name as databases write it; between other marks a text."""
+    """Return a name as databases write it; between other marks a text."""
     return f"{mark}{text.replace(mark, 2 * mark)}{mark}"

@@ -16,7 +16,7 @@ from dpcore.sources.opening import CsvFile, reading
 
 
 def read_columns(source: Source, reading: Reading, name: str) -> Columns:
-    """Every declared column of a source; it stops early at more records than are declared.
+    """Read every declared column of a source; it stops early at more records than are declared.
 
     Args:
         name: Of the source, for messages.

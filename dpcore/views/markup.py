@@ -56,7 +56,7 @@ class Listing:
         return self.rows[:MOST_ROWS], f"{excess} more rows" if excess > 0 else ""
 
     def text(self) -> str:
-        """The first rows as plain text, columns side by side, one line a row."""
+        """Return the first rows as plain text, columns side by side, one line a row."""
         rows, note = self.shown
         cells = [self.headings, *rows] if any(self.headings) else list(rows)
         # Of shortened cells, so that one long text does not stretch the table.
@@ -65,7 +65,7 @@ class Listing:
         return "\n".join([*lines, *([f"({note})"] if note else [])])
 
     def html(self) -> str:
-        """The first rows as a `<table>`, every text escaped."""
+        """Return the first rows as a `<table>`, every text escaped."""
         rows, note = self.shown
         head = "".join(
             self._cell(heading, place, "th") for place, heading in enumerate(self.headings)
@@ -104,11 +104,11 @@ class Sheet:
     sentences: tuple[str, ...] = attrs.field(default=(), converter=_paragraphs)
 
     def text(self) -> str:
-        """The whole sheet as plain text, its parts divided by empty lines."""
+        """Return the whole sheet as plain text, its parts divided by empty lines."""
         return "\n\n".join([self.title, *(table.text() for table in self.tables), *self.sentences])
 
     def html(self) -> str:
-        """The whole sheet as a `<div>`, every text escaped."""
+        """Return the whole sheet as a `<div>`, every text escaped."""
         tables = "".join(table.html() for table in self.tables)
         paragraphs = "".join(
             f"<p>{html.escape(sentence, quote=True)}</p>" for sentence in self.sentences

@@ -99,7 +99,7 @@ def _got(node: Node) -> str:
 
 
 def phrase_of(info: inspect.Type) -> str:
-    """What a type accepts, in words."""
+    """Return what a type accepts, in words."""
     if isinstance(info, inspect.Metadata):
         phrase = (info.extra or {}).get("needs")
         return str(phrase) if phrase else phrase_of(info.type)

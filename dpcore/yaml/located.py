@@ -76,7 +76,7 @@ class Node:
         return f"{self.file}:{line}:{column}"
 
     def plain(self) -> Any:
-        """The value as plain Python data, without positions."""
+        """Return the value as plain Python data, without positions."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
         return [node.plain() for node in self.value] if isinstance(self.value, list) else self.value
@@ -105,7 +105,7 @@ def require_regular(path: Path) -> None:
 
 
 def read(path: Path, way: str = "") -> Node:
-    """The single document in a file: a mapping or a list.
+    """Return the single document in a file: a mapping or a list.
 
     Args:
         way: What to do where there is none, as the end of a sentence.
@@ -142,7 +142,7 @@ def read(path: Path, way: str = "") -> Node:
 
 
 def parse(text: str, name: str) -> Node:
-    """The single document in `text`; `name` stands for the file in messages.
+    """Return the single document in `text`; `name` stands for the file in messages.
 
     Raises:
         SpecError: it is too large, or not the YAML described above.
@@ -371,7 +371,7 @@ def place(error: DpcoreError, node: Node) -> None:
 
 
 def reached(node: Node, steps: Sequence[str]) -> Node:
-    """The node at a path of keys, as far as it leads."""
+    """Return the node at a path of keys, as far as it leads."""
     for step in steps:
         inner = node.value
         if isinstance(inner, dict) and step in inner:

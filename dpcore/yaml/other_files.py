@@ -38,6 +38,6 @@ def why_unreadable(path: Path, error: OSError) -> str:
 
 
 def why_no_text(start: bytes) -> str:
-    """What a file is whose bytes are no UTF-8, from how it begins."""
+    """Return what a file is whose bytes are no UTF-8, from how it begins."""
     kinds = [f", but {kind}" for mark, kind in _STARTS.items() if start.startswith(mark)]
     return "not UTF-8 text" + "".join(kinds)

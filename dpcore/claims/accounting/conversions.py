@@ -17,7 +17,7 @@ def _need(owner: str, field: str, value: float, is_valid: bool, requirement: str
 
 
 def pure_to_gdp(epsilon: float) -> float:
-    r"""The least mu for which every epsilon-DP release is mu-Gaussian-DP, rounded up.
+    r"""Return the least mu for which every epsilon-DP release is mu-Gaussian-DP, rounded up.
 
     .. math:: \mu=-2\,\Phi^{-1}\big(1/(1+e^{\epsilon})\big)
 

@@ -48,7 +48,7 @@ class Features(ABC):
         yield self(encoded)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What was drawn, by name, to be published with the model."""
+        """Return what was drawn, by name, to be published with the model."""
         return {}
 
 
@@ -76,7 +76,7 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def draw(self, domain: Domain, coins: PublicCoins) -> Features:
-        """The fixed function, drawn from the public stream "features"."""
+        """Draw the fixed function from the public stream "features"."""
 
     def drawn(self, domain: Domain, coins: PublicCoins) -> Features:
         """`draw`, done once for releases in a row with this map, domain and coins."""

@@ -30,13 +30,13 @@ class Identity(FeatureMap):
     """
 
     def width(self, domain: Domain) -> int:
-        """The number of encoded columns, which are the features."""
+        """Return the number of encoded columns, which are the features."""
         return domain.width
 
     def norm(self, domain: Domain) -> float:
-        """The l2 bound that the domain itself keeps every encoded row to."""
+        """Return the l2 bound that the domain itself keeps every encoded row to."""
         return domain.feature_norm
 
     def draw(self, domain: Domain, coins: PublicCoins) -> Features:
-        """The identity; no coin is drawn."""
+        """Return the identity, without drawing a coin."""
         return SAME

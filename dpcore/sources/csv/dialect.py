@@ -46,7 +46,7 @@ Line = list[str] | Faulty
 
 
 def row(line: bytes, delimiter: str, width: int | None) -> Line:
-    """What one frame is, given without its end.
+    """Return what one frame is, given without its end.
 
     Args:
         width: Number of cells of a record; None for a header, which may have any.
@@ -70,7 +70,7 @@ def row(line: bytes, delimiter: str, width: int | None) -> Line:
 
 
 def cells(text: str, delimiter: str) -> Line:
-    """The cells of one frame as text, or what is wrong with its quotes or sizes."""
+    """Return the cells of one frame as text, or what is wrong with its quotes or sizes."""
     # Without a quote, splitting is what csv does, and faster.
     if '"' not in text and len(text) <= LONGEST_CELL:
         return text.split(delimiter) if text else []
@@ -157,7 +157,7 @@ def comma(cell: str) -> str:
 
 
 def ambiguous(cell: str) -> bool:
-    """Whether a cell is a number with a point."""
+    """Return whether a cell is a number with a point."""
     return "." in cell and _POINTED.match(cell.strip(" \t")) is not None
 
 

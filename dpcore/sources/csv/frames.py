@@ -64,7 +64,7 @@ def frame_breaks(chunk: bytes, delimiter: str) -> tuple[NDArray[np.intp], int]:
 
 
 def split_frames(chunk: bytes, delimiter: str) -> list[bytes]:
-    """The frames of whole lines, without their last line feeds."""
+    """Return the frames of whole lines, without their last line feeds."""
     if b'"' not in chunk:
         return chunk.removesuffix(b"\n").split(b"\n")
     starts = (frame_breaks(chunk, delimiter)[0] + 1).tolist()

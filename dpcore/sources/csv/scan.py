@@ -33,12 +33,12 @@ class Structure:
     ends: NDArray[np.intp]
 
     def line(self, chunk: bytes, number: int) -> bytes:
-        """A frame without its end."""
+        """Return a frame without its end."""
         start = 0 if number == 0 else int(self.breaks[number - 1]) + 1
         return chunk[start : int(self.breaks[number])].removesuffix(b"\r")
 
     def columns_at(self, places: NDArray[np.intp], width: int) -> set[int]:
-        """The columns in which these places of the chunk lie; no frame may be doubtful."""
+        """Return the columns in which these places of the chunk lie; no frame may be doubtful."""
         ends = self.ends
         if self.blank.any():
             ends = ends[~np.isin(ends, self.breaks[self.blank])]

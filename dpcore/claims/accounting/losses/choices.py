@@ -50,7 +50,7 @@ _NEAREST = 1 / 256  # of epsilon_0 over the shift of a Gaussian that follows: el
 
 
 def together(event: Event, count: int, mu: float = 0.0) -> dict[Event, int]:
-    """What `count` of it compose to, each chosen from earlier answers: events with counts.
+    """Return what `count` of it compose to, each chosen from earlier answers: events with counts.
 
     Choices become joint curves of at most 64 each, of as equal sizes as can be.
 

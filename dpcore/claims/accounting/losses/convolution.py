@@ -115,7 +115,7 @@ class Saddle:
 
 
 def total_moments(groups: Sequence[Group], orders: Array) -> Array:
-    """The log moments of all copies together, shape (k,)."""
+    """Return the log moments of all copies together, shape (k,)."""
     total = np.zeros_like(orders)
     for members in _groups_by_length(groups):
         counts = np.array([float(group.count) for group in members])
@@ -190,7 +190,7 @@ class Composed:
         return self._crossing(np.maximum(self.tilted, 0.0) + self.cell_error, target, +1)
 
     def epsilon_below(self, delta: float) -> float:
-        """An epsilon whose delta is certainly at least `delta`; 0 where none is known."""
+        """Return an epsilon whose delta is certainly at least `delta`; 0 where none is known."""
         # Infinite losses alone reach delta, so that no epsilon is large enough.
         if (target := delta - down(self.infinite, roundings=5000)) <= 0:
             return math.inf

@@ -75,7 +75,7 @@ class Masses:
 
 
 def reach(event: Event, direction: Direction, tail: float) -> float:
-    """A loss > 0 beyond which the curve is at most `tail`, or has stopped falling."""
+    """Return a loss > 0 beyond which the curve is at most `tail`, or has stopped falling."""
     if (anchor := event.anchor(direction)) is not None:
         return anchor
     # How far is only a question of time: what the curve keeps beyond counts as an infinite loss.
@@ -212,7 +212,7 @@ def _above_hull(
 
 
 def masses_above(event: Event, direction: Direction, extent: Extent, step: float) -> Masses:
-    """A measure whose curve is nowhere below the event's."""
+    """Return a measure whose curve is nowhere below the event's."""
     return _measure_above(*_curve_above(event, direction, extent, step), step)
 
 
@@ -234,15 +234,15 @@ class AsAttained(CompoundEvent):
     """
 
     def curve(self, epsilons: Array, direction: Direction) -> Array:
-        """The upper end of the event's curve, unchanged."""
+        """Return the upper end of the event's curve, unchanged."""
         return self.event.curve(epsilons, direction)
 
     def curve_lower(self, epsilons: Array, direction: Direction) -> Array:
-        """The same but for rounding."""
+        """Return the same curve, but for rounding."""
         return down(self.event.curve(epsilons, direction), roundings=5000)
 
     def infinite_mass(self, direction: Direction) -> float:
-        """What the curve keeps at the farthest loss."""
+        """Return what the curve keeps at the farthest loss."""
         return float(self.curve_lower(np.array([FARTHEST]), direction)[0])
 
 

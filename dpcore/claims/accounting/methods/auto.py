@@ -65,7 +65,7 @@ class AutoAccountant(Accountant):
         return attrs.evolve(self, methods=methods, applications=self.applications + applied)
 
     def intervals(self, delta: float) -> tuple[dict[str, Interval], dict[str, str]]:
-        """Every method's interval, and of those that have none the reason."""
+        """Return every method's interval, and of those that have none the reason."""
         ends: dict[str, Interval] = {}
         refusals: dict[str, str] = {}
         for name, method in self.methods.items():
@@ -127,7 +127,7 @@ class AutoAccountant(Accountant):
         return (_ADDED, _RENYI) if len(method.spent) <= _FEW else (_RENYI,)
 
     def epsilon(self, delta: float) -> Interval:
-        """The intersection of all methods' intervals.
+        """Return the intersection of all methods' intervals.
 
         Raises:
             ContractError: two methods contradict each other.
@@ -136,7 +136,7 @@ class AutoAccountant(Accountant):
         return intersection(self._ends(delta), delta)
 
     def explain(self, delta: float) -> str:
-        """Which method won, and the upper ends of those it beat, in one clause."""
+        """Return which method won, and the upper ends of those it beat, in one clause."""
         ends = self._ends(delta)
         order = sorted(ends, key=lambda name: ends[name].upper)
         runners_up = ", ".join(f"{name} {ends[name].upper:.6g}" for name in order[1:])
@@ -147,7 +147,7 @@ class AutoAccountant(Accountant):
 
 
 def intersection(ends: Mapping[str, Interval], delta: float) -> Interval:
-    """What all methods say together.
+    """Return what all methods say together.
 
     Raises:
         ContractError: one method's upper end lies below another's lower end.

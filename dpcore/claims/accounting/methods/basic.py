@@ -66,5 +66,5 @@ class BasicAccountant(Accountant):
         return Interval(min(lower, upper), upper)
 
     def explain(self, delta: float) -> str:
-        """How the parts were added."""
+        """Return how the parts were added."""
         return "basic composition (epsilons and deltas add up)"

@@ -94,5 +94,5 @@ class PldAccountant(Accountant):
         return Search(self.adjacency, self.width, self.step, self.below, self.spent, self._results)
 
     def explain(self, delta: float) -> str:
-        """The method and its kind of certificate."""
+        """Return the method and its kind of certificate."""
         return "numerical composition of privacy loss distributions, both ends certified"

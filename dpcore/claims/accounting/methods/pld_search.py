@@ -109,7 +109,7 @@ class Search:
     def curve_above(
         self, direction: Direction, deltas: Sequence[float], step: float
     ) -> tuple[Array, Array]:
-        """What `PldAccountant.curve_above` answers, out of this search."""
+        """Return what `PldAccountant.curve_above` answers, out of this search."""
         above = self._merge_gaussians(+1)
         aims = [self._aim(above, above, direction, delta) for delta in sorted(deltas, reverse=True)]
         need(

@@ -68,7 +68,7 @@ class RenyiAccountant(Accountant):
         return self._cache[event]
 
     def epsilon(self, delta: float) -> Interval:
-        """What the total implies at the best order; no lower end is claimed.
+        """Return what the total implies at the best order; no lower end is claimed.
 
         Raises:
             NoClaimError: delta is 0, or no order has a finite divergence.
@@ -87,5 +87,5 @@ class RenyiAccountant(Accountant):
         return Interval(0.0, upper)
 
     def explain(self, delta: float) -> str:
-        """The name of the method; the best order is not stated."""
+        """Return the name of the method; the best order is not stated."""
         return "Rényi composition"

@@ -38,7 +38,7 @@ class ZcdpAccountant(Accountant):
         )
 
     def epsilon(self, delta: float) -> Interval:
-        """What the total implies.
+        """Return what the total implies.
 
         Raises:
             NoClaimError: delta is 0.
