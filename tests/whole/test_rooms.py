@@ -31,7 +31,7 @@ ABOVE = ("console", "ledger", "published", "registry", "runs", "sources", "specs
 SEEING = ("encoding", "private", "records", "resources", "transcript")
 IMPORTS = [
     ("dpcore.claims.pricing.price", TOP, 5_080, (*ABOVE, *SEEING)),
-    ("dpcore.claims.pricing.price", LAZY, 7_840, (*ABOVE, *SEEING)),
+    ("dpcore.claims.pricing.price", LAZY, 7_630, (*ABOVE, *SEEING)),
     ("dpcore.private.run", TOP, 5_660, ABOVE),
     ("dpcore.private.run", LAZY, 8_810, ABOVE),
     ("dpcore.transcript.rebuild", TOP, 2_120, (*ABOVE, "private")),
