@@ -17,8 +17,8 @@ import numpy as np
 import opendp.prelude as dp
 from scipy.linalg import blas
 
-from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_law
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
 from dpcore.randomness import SecretCoins
 from dpcore_ntk.wishart import wishart_mean
 

@@ -33,8 +33,7 @@ from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import project_table
 from dpcore.models.features.identity import Identity
 from dpcore.private.engines.base import Task
-from dpcore.private.engines.derived import DerivedBlocks
-from dpcore.private.engines.local import LocalEngine
+from dpcore.private.engines.local import DerivedBlocks, LocalEngine
 from dpcore.records import Folded, Records
 from dpcore.source import Columns, Part, Source
 from dpcore.sources.csv.arrow_reader import by_arrow

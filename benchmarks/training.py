@@ -47,8 +47,8 @@ from dpcore import (
     SumQuery,
     price,
 )
-from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.claims.mechanisms.noise.grid import Grid
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.exact import Exact

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dpcore.console.console import guarded, note, out, show_json
+from dpcore.console.console import SlowProgress, guarded, note, out, show_json
 from dpcore.console.options import (
     engine_option,
     expected_option,
@@ -16,7 +16,6 @@ from dpcore.console.options import (
     work_option,
 )
 from dpcore.console.parameters import command, explain_option, spec_argument
-from dpcore.console.progress import SlowProgress
 from dpcore.specs.spec import load_spec
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dpcore.console.console import columns
 from dpcore.domain.domain import Table
-from dpcore.encoding.misfits import Fit, fit
+from dpcore.encoding.blocks import Fit, fit
 from dpcore.errors import SourceError, SpecError, need
 from dpcore.sources.opening import open_source
 from dpcore.specs.spec import Spec

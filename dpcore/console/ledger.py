@@ -11,10 +11,17 @@ import msgspec
 
 from dpcore.claims.events.relation_text import parse_adjacency
 from dpcore.console.app import NamedCommands, options
-from dpcore.console.console import columns, guarded, out, show_json, show_list
+from dpcore.console.console import (
+    SlowProgress,
+    columns,
+    guarded,
+    out,
+    show_json,
+    show_list,
+    slow_progress,
+)
 from dpcore.console.options import public_option
 from dpcore.console.parameters import PATH, argument, json_option
-from dpcore.console.progress import SlowProgress, slow_progress
 from dpcore.errors import LedgerError, ReplayError, SpecError, need, shown
 from dpcore.guarantee import rounded_up
 from dpcore.ledger.book import Ledger

@@ -7,9 +7,8 @@ import click
 from packaging.utils import canonicalize_name
 
 from dpcore.console.app import NamedCommands
-from dpcore.console.console import columns, guarded, out, show_json, show_list
+from dpcore.console.console import SlowProgress, columns, guarded, out, show_json, show_list
 from dpcore.console.parameters import PATH, argument, json_option
-from dpcore.console.progress import SlowProgress
 from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.errors import RegistryError, near, need
 from dpcore.registry.consent import admit, candidate, inspect, withdraw

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dpcore.console.console import guarded, out, show_json
+from dpcore.console.console import SlowProgress, guarded, out, show_json
 from dpcore.console.options import (
     in_bytes,
     in_number,
@@ -13,7 +13,6 @@ from dpcore.console.options import (
     work_option,
 )
 from dpcore.console.parameters import PATH, argument, command, json_option
-from dpcore.console.progress import SlowProgress
 from dpcore.published.folder import GUARANTEE_TEXT
 from dpcore.published.lock import explain_versions
 from dpcore.published.replay import replay as rebuilt

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpcore.console.console import columns, flush, give_up, guarded, note, out, show_json
+from dpcore.console.console import (
+    columns,
+    flush,
+    give_up,
+    guarded,
+    note,
+    out,
+    show_json,
+    slow_progress,
+)
 from dpcore.console.options import (
     engine_choice,
     engine_option,
@@ -24,15 +33,13 @@ from dpcore.console.options import (
     work_option,
 )
 from dpcore.console.parameters import PATH, command, explain_option, json_option, spec_argument
-from dpcore.console.progress import slow_progress
 from dpcore.errors import OperatorFileError
 from dpcore.shown import in_digits, interval_cells
 from dpcore.specs.spec import load_spec
 
 if TYPE_CHECKING:
     from dpcore.console.layout import Page
-    from dpcore.published.folder import Run
-    from dpcore.published.paid_metrics import MetricInterval
+    from dpcore.published.folder import MetricInterval, Run
 
 
 @command()
@@ -80,8 +87,7 @@ def run(
 
         # imported for a spec that is right
         from dpcore.console.run_view import run_lines, show_figures, show_noise, show_objects
-        from dpcore.published.folder import UNCOVERED
-        from dpcore.published.paid_metrics import paid
+        from dpcore.published.folder import UNCOVERED, paid
         from dpcore.runs.run_spec import run as whole_run
 
         with slow_progress() as progress:

@@ -25,8 +25,7 @@ from dpcore.errors import one_line
 from dpcore.guarantee import ReleaseKind
 from dpcore.learner import Model, Published
 from dpcore.models.figures import NOT_STATED, Figures, Statistics
-from dpcore.published.folder import MODEL, Run, tables_of
-from dpcore.published.paid_metrics import paid
+from dpcore.published.folder import MODEL, Run, paid, tables_of
 from dpcore.shown import NO_NUMBER, in_digits, interval_cells
 
 _SHOWN = 60  # rows of a table; its file holds all

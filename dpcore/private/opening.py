@@ -17,9 +17,14 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.claims.plan.parts import held_out
 from dpcore.domain.domain import Domain, Table
-from dpcore.encoding.blocks import Encoding, bound_parts, counting_column, require_columns
+from dpcore.encoding.blocks import (
+    Encoding,
+    bound_parts,
+    counting_column,
+    require_columns,
+    require_fit,
+)
 from dpcore.encoding.cells import cells, columns_by_name
-from dpcore.encoding.misfits import require_fit
 from dpcore.encoding.tables import derive_columns, parse_table, project_table, rows_that_count
 from dpcore.errors import SourceError
 from dpcore.private.bounding import Bounding, PersonCodes, bounded

@@ -2,19 +2,46 @@
 
 What was published in format 2 replays byte for byte as long as it is read, so nothing of it follows
 a newer wording. Its plan is derived anew like any other; only how it is written is its own.
+
+Terms of a lock: sensitivities as plain data and back, so that a lock needs no pricing.
+
+The readable lock shows every sensitivity as one number (`sensitivity`); what a run rests on beside
+it stands under `bound`: which law, for which relation, on what condition.
 """
+
+from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dpcore.errors import ReplayError, need
+from dpcore.claims.events.relation_text import lock_adjacency, unlock_adjacency
+from dpcore.claims.plan.plan import Plan
+from dpcore.claims.plan.planned_query import Ask
+from dpcore.errors import DpcoreError, ReplayError, need
 from dpcore.guarantee import Guarantee, Noise, Statistic, Status, wrapped
+from dpcore.mechanism import free_field
 from dpcore.models.figures import Figures
+from dpcore.sensitivity import (
+    AnySensitivity,
+    Conditional,
+    Distance,
+    HitLaw,
+    OverCoins,
+    Refuted,
+    Sensitivity,
+    SensitivityLaw,
+    StepSensitivity,
+    Validity,
+    WorstCase,
+)
+
+if TYPE_CHECKING:
+    from dpcore.published.plan_from_lock import Terms
 
 FORMAT = 3
 """What is published now. From 2 on, a lock holds what a replay needs: nothing is priced again."""
@@ -145,3 +172,144 @@ def write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: bo
         for row in rows
     )
     return text.getvalue().encode()
+
+
+def bound_dict(sensitivity: AnySensitivity) -> dict[str, Any]:
+    """Everything that a sensitivity says, as JSON-ready data; null stands for infinity."""
+    relation, persons = lock_adjacency(sensitivity.adjacency)
+    data: dict[str, Any] = {
+        "class": type(sensitivity).__name__,
+        **relation,
+        "validity": _validity_dict(sensitivity.validity),
+        "premises": list(sensitivity.premises),
+        **persons,
+    }
+    if isinstance(sensitivity, SensitivityLaw):
+        law = sensitivity.law
+        data |= {"atoms": law.atoms, "weights": law.weights, "uncovered": law.uncovered}
+    if isinstance(sensitivity, StepSensitivity):
+        data |= {"moved": sensitivity.moved, "contraction": sensitivity.contraction}
+    if isinstance(sensitivity, Sensitivity):
+        data |= {"covers_fallback": sensitivity.covers_fallback, "range": sensitivity.range}
+    return data
+
+
+def public_dict(plan: Plan) -> dict[str, Any]:
+    """What the learners of a plan were told beside the domain and the coins, by release."""
+    exact = plan.request.domain.exact is not None
+    return {
+        scheduled.name: {
+            "mu": scheduled.mu,
+            "withholds_count": exact and scheduled.part.exact is None,
+        }
+        for scheduled in plan.schedule.releases
+    }
+
+
+def noise_of(ask: Ask) -> Any:
+    """The value of the free field of an ask's mechanism."""
+    return getattr(ask.mechanism, free_field(type(ask.mechanism)))
+
+
+def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
+    """Read the terms that a lock's plan states, for relocking.
+
+    Args:
+        names: Of the releases of its spec, in order.
+
+    Raises:
+        ReplayError: it lacks something, or says what no plan can say.
+    """
+    from dpcore.published.plan_from_lock import LockedAsk, LockedRelease, Terms
+
+    def locked_ask(entry: Mapping[str, Any]) -> LockedAsk:
+        return LockedAsk(sensitivity=_sensitivity(entry), noise=entry["noise"])
+
+    # A stranger's lock may hold anything: whatever is wrong with it ends in one error.
+    try:
+        guarantee = plan["guarantee"]
+        epsilon = guarantee["epsilon"]
+        return Terms(
+            # JSON has no infinity: null stands for a run that guarantees nothing.
+            epsilon=math.inf if epsilon is None else float(epsilon),
+            accountant=str(guarantee["accountant"]),
+            # Format 2 has none: its lock lists all versions, and no guarantee quotes them.
+            distributions={
+                str(name): str(version)
+                for name, version in guarantee.get("distributions", {}).items()
+            },
+            releases=[
+                LockedRelease(
+                    mu=_number(plan["public"][name]["mu"]),
+                    withholds_count=bool(plan["public"][name]["withholds_count"]),
+                    asks={entry["query"]: locked_ask(entry) for entry in plan["releases"][name]},
+                )
+                for name in names
+            ],
+            look={entry["query"]: locked_ask(entry) for entry in plan["look"]},
+        )
+    except (LookupError, TypeError, ValueError, AttributeError, DpcoreError) as error:
+        raise ReplayError(f"spec.lock.json: damaged ({type(error).__name__} in its plan)") from None
+
+
+def _number(number: Any) -> float | None:
+    return None if number is None else float(number)
+
+
+def _sensitivity(entry: Mapping[str, Any]) -> AnySensitivity:
+    bound = entry["bound"]
+    common: dict[str, Any] = {
+        "distance": Distance(entry["distance"]),
+        "adjacency": unlock_adjacency(bound),
+        "source": str(entry["source"]),
+        "validity": _validity(bound["validity"]),
+        "solver_error": float(entry["solver_error"]),
+        "premises": tuple(map(str, bound["premises"])),
+    }
+    # Three classes, known by name: no text of a lock can choose what is constructed.
+    if bound["class"] == SensitivityLaw.__name__:
+        law = HitLaw(
+            atoms=bound["atoms"], weights=bound["weights"], uncovered=float(bound["uncovered"])
+        )
+        return SensitivityLaw(law=law, **common)
+    if bound["class"] == StepSensitivity.__name__:
+        movements, contraction = map(tuple, (bound["moved"], bound["contraction"]))
+        return StepSensitivity(moved=movements, contraction=contraction, **common)
+    need(
+        bound["class"] == Sensitivity.__name__,
+        ValueError,
+        "a sensitivity of a class that this version does not know",
+    )
+    return Sensitivity(
+        value=float(entry["sensitivity"]),
+        covers_fallback=bool(bound["covers_fallback"]),
+        range=_number(bound["range"]),
+        **common,
+    )
+
+
+def _validity_dict(validity: Validity) -> dict[str, Any]:
+    match validity:
+        case OverCoins(gamma):
+            return {"over_coins": gamma}
+        case Conditional(assumptions):
+            return {"conditional": [list(assumption) for assumption in assumptions]}
+        case Refuted(reason):
+            return {"refuted": reason}
+        case WorstCase():
+            return {"worst_case": True}
+
+
+def _validity(data: Mapping[str, Any]) -> Validity:
+    # Further keys are not looked at here: `require_same` compares the whole lock afterwards.
+    match dict(data):
+        case {"over_coins": gamma}:
+            return OverCoins(float(gamma))
+        case {"conditional": assumptions}:
+            return Conditional(tuple((str(name), str(text)) for name, text in assumptions))
+        case {"refuted": reason}:
+            return Refuted(str(reason))
+        case {"worst_case": True}:
+            return WorstCase()
+        case _:
+            raise ValueError("no validity")

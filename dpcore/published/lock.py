@@ -16,8 +16,15 @@ from dpcore.domain.moments import zone_rules
 from dpcore.errors import ReplayError, SpecError, need, shown
 from dpcore.published.bounded_reading import read_json
 from dpcore.published.files import replace_file
-from dpcore.published.formats import FORMAT, Format, format_of
-from dpcore.published.locked_terms import bound_dict, noise_of, public_dict, terms_of
+from dpcore.published.formats import (
+    FORMAT,
+    Format,
+    bound_dict,
+    format_of,
+    noise_of,
+    public_dict,
+    terms_of,
+)
 from dpcore.randomness import PublicCoins
 from dpcore.registry.distributions import with_siblings
 from dpcore.sources.opening import Unopened, location

@@ -3,6 +3,8 @@
 Another processor or another NumPy adds and multiplies in another order, so that models which follow
 from the same answers may differ in their last digits. Floats of a model, and the tables that state
 them, may do so by a small part of the largest magnitude beside them; every other byte is the same.
+
+What `guarantee.json` of a run folder says beyond what follows from its locked plan.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 import msgspec
@@ -24,7 +26,8 @@ from dpcore.claims.plan.cost_statement import Limits
 from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.privacy_curve import require_covered
 from dpcore.claims.plan.request import RELEASE
-from dpcore.errors import LONGEST_VALUE, ReplayError, need, one_line
+from dpcore.errors import LONGEST_MESSAGE, LONGEST_VALUE, ReplayError, need, one_line
+from dpcore.guarantee import Guarantee, Recorded
 from dpcore.learner import Learner
 from dpcore.models.description import describe
 from dpcore.models.figures import Figures, Statistics
@@ -58,11 +61,11 @@ from dpcore.published.lock import (
     require_public,
     require_same,
 )
-from dpcore.published.published_statement import PublishedStatement
 from dpcore.published.stacking import Transcript, unstacked
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
-from dpcore.resources.effort import require_quick
+from dpcore.resources.cost_estimate import require_quick
+from dpcore.source import HANDED_OVER
 from dpcore.specs.spec import spec_of_plain
 from dpcore.transcript.isolated_copies import collect_arrays
 from dpcore.transcript.rebuild import isolate, rebuild
@@ -70,6 +73,49 @@ from dpcore.transcript.rebuild import isolate, rebuild
 if TYPE_CHECKING:
     from dpcore.domain.domain import Table
     from dpcore.sources.opening import Unopened
+
+_Text = Annotated[str, msgspec.Meta(max_length=LONGEST_MESSAGE, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
+_Texts = Annotated[list[_Text], msgspec.Meta(max_length=100)]
+
+
+class PublishedStatement(msgspec.Struct, frozen=True):
+    """What only the run itself can have added to the guarantee of its plan, in either format.
+
+    It may weaken the guarantee, and never strengthens it. Who replayed it, and the entry of a
+    ledger, are taken as they stand: the ledger itself can confirm the entry.
+    """
+
+    premises: list[str] = []
+    door: _Texts = []
+    distributions: Annotated[dict[_Text, _Text], msgspec.Meta(max_length=100)] = {}
+    replayed: _Text = ""
+    voided: _Text = msgspec.field(name="not private", default="")
+    # Integers stay integers: an entry of a ledger counts runs.
+    ledger: dict[str, int | float | _Text | _Texts] | None = None
+
+    def applied(self, guarantee: Guarantee) -> Guarantee:
+        """The plan's guarantee with all of it.
+
+        Raises:
+            ReplayError: the entry of a ledger is none.
+        """
+        # In format 2 the one premise of a door stands among the plan's.
+        handed_over = [HANDED_OVER] if HANDED_OVER in self.premises and not self.door else []
+        if self.ledger is not None:
+            try:
+                msgspec.convert(self.ledger, type=Recorded)
+            except msgspec.ValidationError:
+                text = "guarantee.json: damaged (what it says of a ledger)"
+                raise ReplayError(text) from None
+        plan = guarantee.provenance
+        return guarantee.with_provenance(
+            distributions=dict(sorted({**self.distributions, **plan.distributions}.items())),
+            door_premises=(*handed_over, *self.door),
+            replayed=self.replayed,
+            recorded=None if self.ledger is None else Recorded.of(self.ledger),
+            voided=self.voided or plan.voided,
+        )
+
 
 ROUNDING = 1e-9  # the largest difference that counts as rounding, by the largest magnitude
 _CHANNELS = (PUBLIC, REHEARSAL, REPRODUCTION)

@@ -29,7 +29,7 @@ provides = {
         "homogeneous": "dpcore.claims.accounting.methods.homogeneous:HomogeneousAccountant",
         "pld": "dpcore.claims.accounting.methods.pld:PldAccountant",
         "renyi": "dpcore.claims.accounting.methods.renyi:RenyiAccountant",
-        "zcdp": "dpcore.claims.accounting.methods.zcdp:ZcdpAccountant",
+        "zcdp": "dpcore.claims.accounting.methods.renyi:ZcdpAccountant",
     },
     "features": {"identity": "dpcore.models.features.identity:Identity"},
     # The names are a format: files of events and ledgers hold them.

@@ -10,8 +10,7 @@ from dpcore.claims.plan.request import Request
 from dpcore.claims.pricing.price import calibrate_plan, find_bounds, require_consistent
 from dpcore.registry.distributions import AdmittedComponents
 from dpcore.registry.registry import Registry
-from dpcore.resources.cost_estimate import require_room, with_queries
-from dpcore.resources.effort import require_quick
+from dpcore.resources.cost_estimate import require_quick, require_room, with_queries
 from dpcore.sources.public_inputs import read_inputs
 from dpcore.transcript.rebuild import isolate
 

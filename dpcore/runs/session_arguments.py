@@ -13,8 +13,7 @@ from dpcore.checks import describe_type, is_integer, need_positive, tupled
 from dpcore.claims.accounting.budget import PrivacyBudget
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.admission import admit_to
-from dpcore.encoding.blocks import in_memory
-from dpcore.encoding.misfits import require_fit
+from dpcore.encoding.blocks import in_memory, require_fit
 from dpcore.encoding.pieces import KeptColumn
 from dpcore.errors import (
     DpcoreError,

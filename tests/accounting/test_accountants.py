@@ -11,14 +11,13 @@ from hypothesis import given, settings, strategies as st
 from dpcore.accountant import UnsupportedEventError
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.claims.accounting import conversions
-from dpcore.claims.accounting.crossing import epsilon_end, event_epsilon
+from dpcore.claims.accounting.conversions import epsilon_end, event_epsilon
 from dpcore.claims.accounting.methods.auto import AutoAccountant, all_methods, intersection
 from dpcore.claims.accounting.methods.basic import BasicAccountant
 from dpcore.claims.accounting.methods.gdp import GdpAccountant, _root
 from dpcore.claims.accounting.methods.homogeneous import HomogeneousAccountant
 from dpcore.claims.accounting.methods.pld import PldAccountant
-from dpcore.claims.accounting.methods.renyi import RenyiAccountant
-from dpcore.claims.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.claims.accounting.methods.renyi import RenyiAccountant, ZcdpAccountant
 from dpcore.claims.events.concentrated import ZcdpEvent, zcdp_to_delta
 from dpcore.claims.events.exponential import ExponentialMechanismEvent
 from dpcore.claims.events.gaussian import GaussianEvent

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpcore import Categories, Domain, Range
-from dpcore.encoding.misfits import fit
+from dpcore.encoding.blocks import fit
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError, SourceError, UnknownCountError
 

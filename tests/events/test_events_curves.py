@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
-from dpcore.claims.accounting.crossing import epsilon_end, event_epsilon
+from dpcore.claims.accounting.conversions import epsilon_end, event_epsilon
 from dpcore.claims.accounting.methods.auto import AutoAccountant, all_methods
 from dpcore.claims.events.composition import ComposedEvent, repeated
 from dpcore.claims.events.concentrated import ZcdpEvent

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpcore.adjacency import ADD_REMOVE
-from dpcore.claims.accounting.crossing import epsilon_end, event_epsilon
+from dpcore.claims.accounting.conversions import epsilon_end, event_epsilon
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.laplace import LaplaceEvent

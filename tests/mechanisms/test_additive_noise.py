@@ -11,8 +11,8 @@ import pytest
 from dpcore import REPLACE_ONE, AdditiveNoise, IntegerLaw, Query, SecretCoins, Sensitivity
 from dpcore.claims.events.composition import ComposedEvent
 from dpcore.claims.events.renyi_curve import CurveEvent
-from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_law
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
 from dpcore.errors import ContractError, ParameterError
 from dpcore.event import Direction
 

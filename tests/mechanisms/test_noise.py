@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.claims.mechanisms.noise.discrete_laplace import floored_law, laplace_law
 from dpcore.claims.mechanisms.noise.exponential import (
     ExpCoins,
@@ -22,7 +21,7 @@ from dpcore.claims.mechanisms.noise.exponential import (
     settle,
     uniform_below,
 )
-from dpcore.claims.mechanisms.noise.magnitudes import Magnitudes
+from dpcore.claims.mechanisms.noise.magnitudes import Magnitudes, gaussian_law
 from dpcore.claims.mechanisms.permute_and_flip import permute_and_flip
 from dpcore.claims.mechanisms.randomized_response import randomized_response
 from dpcore.randomness import SecretCoins, Stream

@@ -21,9 +21,8 @@ from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.guarantee import Recorded
 from dpcore.ledger import Charge
 from dpcore.ledger.filters import BudgetExceededError
-from dpcore.published.formats import FORMAT, format_of
+from dpcore.published.formats import FORMAT, bound_dict, format_of
 from dpcore.published.lock import lock_of
-from dpcore.published.locked_terms import bound_dict
 from dpcore.registry.kinds import ACCOUNTANT, COMPONENTS
 from dpcore.registry.registry import Registry
 from dpcore.sensitivity import (

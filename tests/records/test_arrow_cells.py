@@ -12,8 +12,8 @@ import pytest
 from dpcore.domain.cell import index
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Domain
+from dpcore.encoding.blocks import require_fit
 from dpcore.encoding.cells import cells, coded, days, empty, numbers
-from dpcore.encoding.misfits import require_fit
 from dpcore.errors import SourceError
 
 pa = pytest.importorskip("pyarrow")

@@ -12,8 +12,8 @@ import pytest
 from dpcore import Categories, Domain, Range
 from dpcore.domain.cell import number
 from dpcore.domain.columns import Dates
+from dpcore.encoding.blocks import fit
 from dpcore.encoding.cells import empty, numbers
-from dpcore.encoding.misfits import fit
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
 from dpcore.sources import csv_file

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_field, positive, positive_integer
 from dpcore.claims.events.gaussian import GaussianEvent
-from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
 from dpcore.claims.mechanisms.noise.release import (
     Executed,
     OnIntegers,

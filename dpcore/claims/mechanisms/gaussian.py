@@ -9,8 +9,8 @@ import numpy as np
 from dpcore.checks import one_of, positive
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.hit_mixture import HitMixtureEvent
-from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.claims.mechanisms.noise.grid import Grid
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
 from dpcore.claims.mechanisms.noise.release import Executed, InFloats, OnGrid, drawable
 from dpcore.event import Event
 from dpcore.interval import NormalSpread

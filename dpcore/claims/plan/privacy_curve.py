@@ -9,7 +9,7 @@ from dpcore.accountant import Accountant
 from dpcore.bound import Components
 from dpcore.claims.accounting.certainty import Curve
 from dpcore.claims.accounting.methods.auto import AutoAccountant
-from dpcore.claims.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.claims.accounting.methods.renyi import ZcdpAccountant
 from dpcore.claims.plan.planned_query import compose, failure_over_coins
 from dpcore.claims.plan.schedule import Schedule
 from dpcore.errors import NoClaimError, ReplayError, need, shown

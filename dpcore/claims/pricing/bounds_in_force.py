@@ -11,10 +11,10 @@ from dpcore.bound import Components, Refused, SensitivityBound
 from dpcore.claims.plan.planned_query import Ask
 from dpcore.claims.plan.request import Release
 from dpcore.claims.plan.schedule import FunctionRelease, LearnerRelease, Scheduled
-from dpcore.claims.pricing.banded import explain_unbanded
 from dpcore.claims.pricing.unit_claims import (
     bound_relation,
     clips_persons,
+    explain_unbanded,
     explain_unpriced,
     unit_claim,
 )

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from dpcore import Domain, Range
+from dpcore.encoding.blocks import fit
 from dpcore.encoding.columns import encode_column
-from dpcore.encoding.misfits import fit
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
 from dpcore_attacks.laws.learners.cells import cell_verdicts

@@ -28,7 +28,7 @@ from dpcore import (
     SensitivityBound,
     read_csv,
 )
-from dpcore.claims.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.claims.accounting.methods.renyi import ZcdpAccountant
 from dpcore.claims.events.concentrated import ZcdpEvent
 from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
 from dpcore.claims.mechanisms.laplace import Laplace

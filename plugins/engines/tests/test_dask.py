@@ -321,7 +321,7 @@ def test_what_is_derived_on_a_worker_serves_the_next_asks(client, monkeypatch):
         return Spool(folder)
 
     monkeypatch.setattr(
-        "dpcore.private.engines.derived.Spool", counted
+        "dpcore.private.engines.local.Spool", counted
     )  # the workers are threads here
     with Dask(client) as engine:
         answer_bytes(made, Cut(table(400), (200, 200)), engine)

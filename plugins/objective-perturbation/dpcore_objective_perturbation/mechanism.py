@@ -22,7 +22,7 @@ from dpcore import REPLACE_LABEL, Distance, Event, Mechanism, Query, Sensitivity
 from dpcore.checks import fraction, positive
 from dpcore.claims.events.composition import ComposedEvent
 from dpcore.claims.mechanisms.gaussian import Gaussian
-from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
 from dpcore.errors import ContractError, ReleaseError, need
 from dpcore.mechanism import Arithmetic, Needs, free
 from dpcore.randomness import Stream

@@ -6,7 +6,7 @@ import math
 from typing import Literal
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
-from dpcore.claims.accounting.crossing import epsilon_end
+from dpcore.claims.accounting.conversions import epsilon_end
 from dpcore.learners.statement import Statement
 from dpcore_objective_perturbation.event import ObjectivePerturbationEvent
 

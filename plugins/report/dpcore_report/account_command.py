@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from dpcore.console.app import options
-from dpcore.console.console import columns, guarded, out, show_json
+from dpcore.console.console import SlowProgress, columns, guarded, out, show_json
 from dpcore.console.parameters import PATH, argument, command
-from dpcore.console.progress import SlowProgress
 from dpcore.errors import SpecError, need
 from dpcore.interval import Interval
 from dpcore.registry.events import Catalogue, catalogue_of

@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from dpcore.console.console import guarded, note, out, show_json
+from dpcore.console.console import SlowProgress, guarded, note, out, show_json
 from dpcore.console.options import in_bytes, in_number, memory_option, work_option
 from dpcore.console.parameters import PATH, argument, command, json_option
-from dpcore.console.progress import SlowProgress
 from dpcore.errors import ReplayError, SpecError, near, need
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.locations import ledger_names, place_of

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import click
 
-from dpcore.console.console import guarded, out, show_json
+from dpcore.console.console import SlowProgress, guarded, out, show_json
 from dpcore.console.options import in_bytes, in_number, memory_option, work_option
 from dpcore.console.parameters import PATH, argument, command, json_option
-from dpcore.console.progress import SlowProgress
 from dpcore.errors import SpecError, need
 from dpcore.published.files import replace_file
 from dpcore.published.folder import PUBLIC

@@ -24,9 +24,8 @@ from dpcore.models.description import describe
 from dpcore.models.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.models.figures import NOT_STATED, Statistics
 from dpcore.models.predictions import Predictions
-from dpcore.published.folder import PUBLIC
+from dpcore.published.folder import PUBLIC, paid
 from dpcore.published.lock import Lock
-from dpcore.published.paid_metrics import paid
 from dpcore.published.phrases import describe_mechanism, describe_sensitivity
 from dpcore.rounding import up
 from dpcore.shown import digits_within, number_cell

@@ -8,7 +8,7 @@ import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Records
 from dpcore.exact import Exact
-from dpcore.private.engines.derived import BlockKeeper, DerivedBlocks
+from dpcore.private.engines.local import BlockKeeper, DerivedBlocks
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.sums import gradients, gram, integer_rows, scores
 

@@ -16,7 +16,7 @@ from dpcore import (
     Records,
     SecretCoins,
 )
-from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
 from dpcore.domain.columns import Range
 from dpcore.encoding.tables import project_table
 from dpcore.learners.bounds.sum import SumBound

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpcore import load_spec
-from dpcore.console import progress
+from dpcore.console import console
 from dpcore.console.app import app
 from dpcore.console.progress_bar import bar
 from dpcore_attacks.attacks.falsifier import falsify
@@ -55,8 +55,8 @@ def test_a_bar_tells_the_time_that_is_left_once_it_is_known():
 
 def test_each_part_is_timed_by_itself(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    slow = progress.SlowProgress(4, "searching")
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    slow = console.SlowProgress(4, "searching")
     now[0] = 100.0
     slow.reach(4)
     slow.reach(0, 10, "samples")

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from dpcore import Categories, Domain, Range
 from dpcore.console.app import app
 from dpcore.domain.columns import Dates
-from dpcore.encoding.misfits import Misfit, fit, require_fit
+from dpcore.encoding.blocks import Misfit, fit, require_fit
 from dpcore.errors import SourceError
 from dpcore.specs.spec import load_spec
 

@@ -14,7 +14,7 @@ from turns import Steps, delta, law, sampled
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, SensitivityBound
 from dpcore.checks import positive
-from dpcore.claims.accounting.crossing import event_epsilon
+from dpcore.claims.accounting.conversions import event_epsilon
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian

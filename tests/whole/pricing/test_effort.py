@@ -10,7 +10,7 @@ from dpcore.claims.events.gaussian_mixture import GaussianMixtureEvent
 from dpcore.claims.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.errors import ResourceError
-from dpcore.resources.effort import require_quick
+from dpcore.resources.cost_estimate import require_quick
 from dpcore.runs import price as pricing
 from dpcore.specs.spec import spec_of_text
 

@@ -179,6 +179,6 @@ def test_a_promise_that_sampling_needs_cannot_be_left_out(tmp_path):
 
 
 def test_the_work_of_composing_a_strangers_lock_is_limited(runs, monkeypatch):
-    monkeypatch.setattr("dpcore.resources.effort.MOST_PRICING", 1)
+    monkeypatch.setattr("dpcore.resources.cost_estimate.MOST_PRICING", 1)
     with pytest.raises(ResourceError, match="pricing needs more than"):
         dpcore.load_run(runs["mixed"])

@@ -13,7 +13,7 @@ from dpcore.encoding.tables import encode_table
 from dpcore.errors import SpecError
 from dpcore.private.evaluation import evaluation
 from dpcore.private.paid_evaluation import _probabilities
-from dpcore.published.paid_metrics import paid
+from dpcore.published.folder import paid
 from dpcore.randomness import SecretCoins
 from dpcore.specs.spec import spec_of_text
 

@@ -15,9 +15,9 @@ from dpcore.domain.domain import People
 from dpcore.errors import ContractError, ReleaseError
 from dpcore.exact import Exact
 from dpcore.private.engines.local import LocalEngine
-from dpcore.private.learner_answers import collect_answers
 from dpcore.private.opening import open_table
 from dpcore.private.release_context import Conversation, PastSums, wide_open
+from dpcore.private.runtime import collect_answers
 from dpcore.private.sampling import draw, scheme_of_ask, select
 from dpcore.published.formats import FORMAT, format_of
 from dpcore.published.lock import describe

@@ -10,8 +10,7 @@ from dpcore.claims.accounting.methods.basic import BasicAccountant
 from dpcore.claims.accounting.methods.gdp import GdpAccountant
 from dpcore.claims.accounting.methods.homogeneous import HomogeneousAccountant
 from dpcore.claims.accounting.methods.pld import PldAccountant
-from dpcore.claims.accounting.methods.renyi import RenyiAccountant
-from dpcore.claims.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.claims.accounting.methods.renyi import RenyiAccountant, ZcdpAccountant
 from dpcore.errors import ContractError, NoClaimError, need
 from dpcore.event import Event
 from dpcore.interval import Interval

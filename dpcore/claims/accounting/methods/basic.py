@@ -6,7 +6,7 @@ import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.adjacency import Adjacency
-from dpcore.claims.accounting.crossing import epsilon_end
+from dpcore.claims.accounting.conversions import epsilon_end
 from dpcore.errors import NoClaimError, need
 from dpcore.event import Event
 from dpcore.interval import Interval

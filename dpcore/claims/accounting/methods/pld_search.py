@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.claims.accounting.crossing import event_epsilon
+from dpcore.claims.accounting.conversions import event_epsilon
 from dpcore.claims.accounting.losses.choices import attaining, together
 from dpcore.claims.accounting.losses.convolution import (
     Composed,

@@ -15,9 +15,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.claims.mechanisms.noise.discrete_gaussian import positive_rational
 from dpcore.claims.mechanisms.noise.exponential import ExpCoins, uniform_below
-from dpcore.claims.mechanisms.noise.magnitudes import Magnitudes
+from dpcore.claims.mechanisms.noise.magnitudes import Magnitudes, positive_rational
 from dpcore.errors import need
 from dpcore.randomness import Stream
 

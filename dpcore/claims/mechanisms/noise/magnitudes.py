@@ -9,6 +9,12 @@ its first integer, then an integer Vw + u of it uniformly, which is accepted wit
 The block is found by comparing a uniform number with the blocks' cumulative probabilities: with its
 first 64 bits against their integer parts, and with as many bits as it takes where these are equal.
 Every decision is one of integers, so that the law is the stated one for any rate.
+
+The discrete Gaussian, exact: P(z) proportional to exp(-z^2/(2 width^2)) on the integers.
+
+Source: Canonne, Kamath & Steinke (2020), arXiv:2004.00010, Definition 1. The law is theirs; their
+rejection sampler is replaced by the staircase above, which
+is as exact and works on whole arrays.
 """
 
 from fractions import Fraction
@@ -26,6 +32,7 @@ from dpcore.claims.mechanisms.noise.exponential import (
     fixed_exp,
     settle,
 )
+from dpcore.errors import need
 from dpcore.randomness import Stream
 
 _FINE = {1: 4, 2: 128}  # w is the largest power of two with _FINE[p] * rate * w^p <= 1
@@ -244,3 +251,28 @@ class Magnitudes:
         values, signs = self.draw(count, stream, zero_is_unsigned=True)
         flip = -signs.view(np.int64)  # 0 or all ones
         return (values ^ flip) - flip
+
+
+def gaussian_law(width: Fraction | float, count: int) -> Magnitudes:
+    """The law of |z|, with tables that suit `count` draws at a time; its `symmetric` draws z.
+
+    Args:
+        width: In (0, 2^53]; a float means the rational number it is.
+
+    Raises:
+        ValueError: `width` is outside that range, or not finite.
+    """
+    # 1/(2 width^2) as a fraction: no float enters the law
+    exact = positive_rational(width, "width")
+    return Magnitudes.for_draws(1 / (2 * exact * exact), 2, count)
+
+
+def positive_rational(value: Fraction | float, name: str) -> Fraction:
+    """`value` exactly.
+
+    Raises:
+        ValueError: it is not finite, or not in (0, 2^53].
+    """
+    # False for NaN.
+    need(0 < value <= 2**53, ValueError, f"{name} must be in (0, 2^53], got {name}={value!r}")
+    return Fraction(value)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import msgspec
 
-from dpcore.console.console import columns, note, out
-from dpcore.console.progress import SlowProgress
+from dpcore.console.console import SlowProgress, columns, note, out
 from dpcore.specs.spec import Spec
 from dpcore_attacks.audits.audit_file import AuditFileError, add, audit_path, audited
 from dpcore_attacks.audits.run_audit import RunAudit, affordable_runs, audit_run

@@ -2,9 +2,8 @@
 
 import click
 
-from dpcore.console.console import guarded, out, show_json
+from dpcore.console.console import SlowProgress, guarded, out, show_json
 from dpcore.console.parameters import argument, command, json_option
-from dpcore.console.progress import SlowProgress
 from dpcore.registry.registry import Registry
 from dpcore_attacks.component_sheet import ComponentSheet, sheets
 

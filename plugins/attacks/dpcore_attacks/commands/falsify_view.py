@@ -3,8 +3,7 @@
 import datetime
 from pathlib import Path
 
-from dpcore.console.console import note, out, show_json
-from dpcore.console.progress import SlowProgress
+from dpcore.console.console import SlowProgress, note, out, show_json
 from dpcore.errors import SpecError
 from dpcore.specs.spec import Spec
 from dpcore_attacks.attack_report import attack_report

@@ -11,9 +11,8 @@ import attrs
 import click
 from click.exceptions import Exit
 
-from dpcore.console.console import flush, guarded, out, show_json, tell
+from dpcore.console.console import SlowProgress, flush, guarded, out, show_json, tell
 from dpcore.console.parameters import PATH, argument, command
-from dpcore.console.progress import SlowProgress
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder
 from dpcore_attacks.attacks.counterexample import saved

@@ -12,8 +12,8 @@ from opendp.metrics import change_one_distance, symmetric_distance
 from opendp.mod import Domain as OpenDPDomain, Metric
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Adjacency, Plan
+from dpcore.encoding.blocks import fit
 from dpcore.encoding.cells import columns_by_name
-from dpcore.encoding.misfits import fit
 from dpcore.errors import AdjacencyError
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import attrs
 import click
 
-from dpcore.console.console import columns, guarded, out, show_json, show_list
+from dpcore.console.console import columns, guarded, out, show_json, show_list, slow_progress
 from dpcore.console.parameters import PATH, argument, command, json_option
-from dpcore.console.progress import slow_progress
 from dpcore.errors import SpecError
 from dpcore.siblings import INSTALL
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dpcore import Adjacency, Distance, Mechanism, Needs, Query, Sensitivity
 from dpcore.checks import fraction, positive, positive_integer
 from dpcore.claims.events.gaussian import gaussian_curve
-from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
 from dpcore.claims.mechanisms.noise.release import drawable
 from dpcore.errors import ContractError, need
 from dpcore.event import Direction, VectorEvent

@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 
 from dpcore import REPLACE_LABEL, REPLACE_ONE, Accountant, Event
 from dpcore.accountant import UnsupportedEventError
-from dpcore.claims.accounting.crossing import event_epsilon
+from dpcore.claims.accounting.conversions import event_epsilon
 from dpcore.claims.accounting.methods.basic import BasicAccountant
 from dpcore.claims.accounting.methods.gdp import GdpAccountant
 from dpcore.claims.events.gaussian import GaussianEvent, gaussian_epsilon
