@@ -99,8 +99,8 @@ def sheets(name: str, registry: Registry, kind: str | None = None) -> list[Compo
     chosen = [k for k in COMPONENTS if kind in (None, k.name)]
     having = [k for k in chosen if registry.provides(k, name)]
     if not having:
-        what = kind or "component"
-        raise RegistryError(unknown(what, name, {n for k in chosen for n in registry.names(k)}))
+        noun = kind or "component"
+        raise RegistryError(unknown(noun, name, {n for k in chosen for n in registry.names(k)}))
     matrix = Matrix.packaged()
     if not has_packaged_alone(registry):
         matrix = attrs.evolve(matrix, sheets={})  # other plugins may fit, and have shorter examples
@@ -195,7 +195,7 @@ class _Describer:
         if small is None:
             return {}
         usual, plan = fit(*small, None, self.registry, LEARNER_RELATIONS)
-        known = self.matrix.pair(self.name, "", self.registry)
+        pair = self.matrix.pair(self.name, "", self.registry)
         queries: list[Query] = []
         if plan is not None:
             queries = [ask.query for ask in plan.schedule.releases[-1].asks.values()]
@@ -203,7 +203,7 @@ class _Describer:
         samplings = (type(q.sampling).__name__ for q in queries if q.sampling is not None)
         return {
             "norms": tuple(norms),
-            "relations": (known or usual).relations,
+            "relations": (pair or usual).relations,
             "samplings": tuple(dict.fromkeys(samplings)),
             "fits": tuple(mechanisms_of(self.name, self.small, self.registry, self.matrix)),
         }

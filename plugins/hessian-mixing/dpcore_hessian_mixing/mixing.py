@@ -36,8 +36,8 @@ def replacement_renyi(ridge: float, samples: int, order: float) -> float:
 
     Along either record one side has variance `ridge` + 1 and the other `ridge`: both add up.
     """
-    both = _of_variances(ridge + 1, ridge, order) + _of_variances(ridge, ridge + 1, order)
-    return samples * both
+    divergence = _of_variances(ridge + 1, ridge, order) + _of_variances(ridge, ridge + 1, order)
+    return samples * divergence
 
 
 def _of_variances(first: float, second: float, order: float) -> float:

@@ -93,9 +93,11 @@ def settle_interval(domain: Domain, interval: str | None) -> str:
     """
     if interval is None:
         return NOISE if domain.sampled == "census" else "both"
-    needed = "noise, or data.domain.sampled: independent or {of: N}, which says how they were drawn"
+    requirement = (
+        "noise, or data.domain.sampled: independent or {of: N}, which says how they were drawn"
+    )
     is_drawn = domain.sampled not in (None, "census")
-    need(interval == NOISE or is_drawn, "a regression table", needed, "interval", interval)
+    need(interval == NOISE or is_drawn, "a regression table", requirement, "interval", interval)
     return interval
 
 

@@ -211,11 +211,11 @@ class Regression(LinearModel, Described):
         compared = f"; categories compare with {', '.join(first)}" if first else ""
         noise = f"noise only: the same fit to these records without noise{compared}"
         # Nobody but the publisher can know how the records were chosen.
-        drawn = "records that are independent draws from the population"
+        premise = "records that are independent draws from the population"
         if isinstance(size := self.domain.sampled, int):
-            drawn = f"records drawn without regard to their values from a population of {size}"
+            premise = f"records drawn without regard to their values from a population of {size}"
         error = (
-            f"population: sampling error and noise, for {drawn}, and a question chosen beforehand"
+            f"population: sampling error and noise, for {premise}, and a question chosen beforehand"
         )
         if self.interval == NOISE:
             error = "standard errors and p values are of the noise alone"

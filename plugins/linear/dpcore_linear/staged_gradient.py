@@ -72,8 +72,8 @@ class _Recipe:
     @classmethod
     def of(cls, public: Public) -> "_Recipe":
         # Schedules depend on mu: without a Gaussian budget there is nothing to plan by.
-        needed = "staged_gradient plans its steps by a Gaussian budget: give a delta"
-        mu = need_value(public.mu, NoClaimError, needed, "budget", top=True)
+        requirement = "staged_gradient plans its steps by a Gaussian budget: give a delta"
+        mu = need_value(public.mu, NoClaimError, requirement, "budget", top=True)
         return cls(Layout.of(public.domain), public.domain.records, mu)
 
     @property

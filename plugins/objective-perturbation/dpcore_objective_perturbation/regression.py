@@ -105,8 +105,8 @@ class Regression(OneShot):
         domain, objective = public.domain, self.objective(public.domain)
         # A row at most as long as the map's norm is at most 1 long after this, rounded or not.
         longest = up(self.features.norm(domain), roundings=8)
-        drawn = self.features.drawn(domain, public.coins)
-        rows = row_by_row(drawn, records.features, self.features.width(domain)) / longest
+        feature_map = self.features.drawn(domain, public.coins)
+        rows = row_by_row(feature_map, records.features, self.features.width(domain)) / longest
         labels = np.clip(records.labels / domain.label_bound, -1.0, 1.0)
         loss = logistic if domain.classes else square
         return Process(

@@ -29,13 +29,13 @@ def derived_pure(epsilon: float, records: int, regularization: float, c: float) 
 def _pure(
     epsilon: float, records: int, regularization: float, c: float, *, factors: int
 ) -> dict[str, float]:
-    rest = epsilon - factors * math.log1p(c / (records * regularization))
+    remainder = epsilon - factors * math.log1p(c / (records * regularization))
     ridge = 0.0
     # Where nothing is left, the ridge is raised until the determinants cost half of epsilon.
-    if rest <= 0:
-        rest = epsilon / 2
-        ridge = c / (records * math.expm1(rest / factors)) - regularization
-    return {"epsilon'": rest, "added ridge": ridge, "rate of |b|": rest / 2}
+    if remainder <= 0:
+        remainder = epsilon / 2
+        ridge = c / (records * math.expm1(remainder / factors)) - regularization
+    return {"epsilon'": remainder, "added ridge": ridge, "rate of |b|": remainder / 2}
 
 
 def printed_std(epsilon: float, delta: float) -> dict[str, float]:

@@ -127,8 +127,8 @@ def _title(run: Run) -> str:
     names = [*run.models]
     if run.spec.request.domain.labelled and any(isinstance(m, Model) for m in run.models.values()):
         return f"A private model of {run.spec.request.domain.target}"
-    rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"Private statistics: {', '.join(names[:_MOST_NAMES])}{rest}"
+    suffix = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"Private statistics: {', '.join(names[:_MOST_NAMES])}{suffix}"
 
 
 def _fill_page(
@@ -239,8 +239,8 @@ def _classes(run: Run) -> tuple[str, ...]:
 def _released(model: Any) -> str:
     """What a release published, in a few words."""
     if isinstance(model, Statistics):
-        stated = all(figures.stated for figures in model.tables.values())
-        return describe_model(model) if stated else f"{describe_model(model)} {NOT_STATED}"
+        has_intervals = all(figures.stated for figures in model.tables.values())
+        return describe_model(model) if has_intervals else f"{describe_model(model)} {NOT_STATED}"
     if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
         return f"the parameters of a model; {model.bars.describe()} (95 %; {NOISE_OF_FIT})"
     if isinstance(model, Model) and not isinstance(model, Predictions):

@@ -219,23 +219,25 @@ def _draw_lines(picture: Picture, additions: Additions) -> tuple[list[str], floa
     heights = [*map(np.ravel, ends), *([corners[:, 1]] if corners.size else [])]
     up = _Scale.of(np.concatenate(heights), bottom, top)
     labels = {tick: number_text(tick) for tick in up.ticks()}
-    left = 14 + _LETTER * max(map(len, labels.values()), default=0)
+    margin = 14 + _LETTER * max(map(len, labels.values()), default=0)
     # Names stand at equal distances, numbers where they are.
-    named = any(isinstance(place, str) for place in picture.at)
-    at = np.arange(len(picture.at), dtype=float) if named else np.array(picture.at, dtype=float)
+    has_names = any(isinstance(place, str) for place in picture.at)
+    at = np.arange(len(picture.at), dtype=float) if has_names else np.array(picture.at, dtype=float)
     ends_across = [*at, *(corners[:, 0] if corners.size else [])] or [0.0, 1.0]
     low, high = min(ends_across), max(ends_across)
-    across = _Scale(low, high if high > low else low + 1, left + 8, _WIDTH - 24, additions.log)
+    across = _Scale(low, high if high > low else low + 1, margin + 8, _WIDTH - 24, additions.log)
     for tick, label in labels.items():
         y = float(up.place(tick))
-        body += [_GRID([(left, y), (_WIDTH - 8, y)]), _text(left - 6, y + 4, label, "end")]
-    texts = [str(place) for place in picture.at] if named else [*map(number_text, across.ticks())]
-    where = across.place(at if named else across.ticks())
+        body += [_GRID([(margin, y), (_WIDTH - 8, y)]), _text(margin - 6, y + 4, label, "end")]
+    texts = (
+        [str(place) for place in picture.at] if has_names else [*map(number_text, across.ticks())]
+    )
+    where = across.place(at if has_names else across.ticks())
     body += _labels_across(texts, [*map(float, where)], bottom + _ROW)
-    body.append(_INK([(left, bottom), (_WIDTH - 8, bottom)]))
+    body.append(_INK([(margin, bottom), (_WIDTH - 8, bottom)]))
     if picture.across:
         label = _short(picture.across, _WIDTH)
-        body.append(_text((left + _WIDTH) / 2, _HEIGHT - 6, label, "middle"))
+        body.append(_text((margin + _WIDTH) / 2, _HEIGHT - 6, label, "middle"))
     x = across.place(at)
     for number, values in enumerate(picture.values):
         if picture.low is not None and picture.high is not None:
@@ -283,9 +285,9 @@ def _draw_bars(picture: Picture, additions: Additions) -> tuple[list[str], float
     body, top = _legend(picture, 14.0)
     series, names = len(picture.names), [_short(str(name)) for name in picture.at]
     row = max(_ROW + 4, 12.0 * series + 6)
-    left = 14 + _LETTER * max(map(len, names), default=0)
+    margin = 14 + _LETTER * max(map(len, names), default=0)
     ends = [end for end in (picture.values, picture.low, picture.high) if end is not None]
-    scale = _Scale.of(np.concatenate([*map(np.ravel, ends)]), left, _WIDTH - 24, zero=True)
+    scale = _Scale.of(np.concatenate([*map(np.ravel, ends)]), margin, _WIDTH - 24, zero=True)
     bottom = top + row * len(names)
     ticks = scale.ticks()
     texts = [*map(number_text, ticks)]
@@ -297,7 +299,7 @@ def _draw_bars(picture: Picture, additions: Additions) -> tuple[list[str], float
     # Series of one name stand below each other in its row.
     for place, name in enumerate(names):
         y = top + row * place + 3
-        body.append(_text(left - 8, y + row / 2 + 1, name, "end"))
+        body.append(_text(margin - 8, y + row / 2 + 1, name, "end"))
         for number in range(series):
             x = float(scale.place(picture.values[number, place]))
             if math.isfinite(x):
@@ -315,7 +317,7 @@ def _draw_bars(picture: Picture, additions: Additions) -> tuple[list[str], float
     bottom += _ROW
     if label := _short(picture.up or picture.across, _WIDTH):
         bottom += _ROW
-        body.append(_text((left + _WIDTH) / 2, bottom, label, "middle"))
+        body.append(_text((margin + _WIDTH) / 2, bottom, label, "middle"))
     return body, bottom + 8
 
 
@@ -327,10 +329,10 @@ def _interval(low: float, high: float, y: float) -> Iterator[str]:
 def _draw_matrix(picture: Picture, additions: Additions) -> tuple[list[str], float]:
     """A map: rows run downwards, as in a table; darker is more."""
     names = [_short(str(name)) for name in picture.names]
-    left, top = 12 + _LETTER * max(map(len, names), default=0), 8.0
+    margin, top = 12 + _LETTER * max(map(len, names), default=0), 8.0
     if picture.up:
         top += _ROW
-    wide = (_WIDTH - left - 8) / max(1, len(picture.at))
+    wide = (_WIDTH - margin - 8) / max(1, len(picture.at))
     tall = min(30.0, max(240.0 / max(1, len(names)), 4.0))
     bottom = top + tall * len(names)
     body = [_text(4, 14, _short(picture.up, _WIDTH))] if picture.up else []
@@ -345,24 +347,25 @@ def _draw_matrix(picture: Picture, additions: Additions) -> tuple[list[str], flo
     )
     for shade in range(_LEVELS):
         cells = [
-            f"M{left + wide * column:.1f} {top + tall * row:.1f}h{wide:.1f}v{tall:.1f}h-{wide:.1f}z"
+            f"M{margin + wide * column:.1f} {top + tall * row:.1f}"
+            f"h{wide:.1f}v{tall:.1f}h-{wide:.1f}z"
             for row, column in zip(*np.nonzero(shades == shade), strict=True)
         ]
         if cells:
             body.append(f'<path d="{"".join(cells)}" {_shade(shade)}/>')
     stride = max(1, math.ceil((_ROW - 2) / tall))
     body += [
-        _text(left - 6, top + tall * (row + 0.5) + 4, names[row], "end")
+        _text(margin - 6, top + tall * (row + 0.5) + 4, names[row], "end")
         for row in range(0, len(names), stride)
     ]
     texts = [p if isinstance(p, str) else number_text(p, 3) for p in picture.at]
-    middles = [left + wide * (column + 0.5) for column in range(len(texts))]
+    middles = [margin + wide * (column + 0.5) for column in range(len(texts))]
     body += _labels_across(texts, middles, bottom + _ROW - 2)
     bottom += _ROW
     if picture.across:
         bottom += _ROW
         label = _short(picture.across, _WIDTH)
-        body.append(_text((left + _WIDTH) / 2, bottom - 2, label, "middle"))
+        body.append(_text((margin + _WIDTH) / 2, bottom - 2, label, "middle"))
     if math.isfinite(low):
         bottom += _ROW + 4
         body += _scale_of_shades(low, high, picture.unit, bottom)

@@ -70,8 +70,8 @@ def show_table(name: str, figures: Figures, most: int) -> ShownTable:
 def readable(text: str) -> str:
     """A long number in groups of three digits, a month, day or time with its name."""
     if re.fullmatch(r"-?\d{5,}(\.\d+)?", text):
-        whole, point, digits = text.partition(".")
-        return f"{int(whole):,}{point}{digits}"
+        integer_part, point, digits = text.partition(".")
+        return f"{int(integer_part):,}{point}{digits}"
     if re.fullmatch(r"\d{4}-\d{2}(-\d{2})?", text):
         return _name_day(text)
     if re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|\+00:00)", text):

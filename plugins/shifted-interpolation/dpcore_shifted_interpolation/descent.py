@@ -119,8 +119,8 @@ class Descent(OneShot):
         """PRIVATE: one step of descent; it draws nothing, and keeps no state."""
         domain, eta = public.domain, self.eta(public.domain)
         longest = up(self.features.norm(domain), roundings=8)
-        drawn = self.features.drawn(domain, public.coins)
-        rows = row_by_row(drawn, records.features, self.features.width(domain)) / longest
+        feature_map = self.features.drawn(domain, public.coins)
+        rows = row_by_row(feature_map, records.features, self.features.width(domain)) / longest
         labels = np.clip(records.labels / domain.label_bound, -1.0, 1.0)
         loss, count = logistic if domain.classes else square, domain.at_most or 1
 

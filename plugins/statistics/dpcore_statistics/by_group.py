@@ -132,8 +132,8 @@ class ByGroup(Statistic):
             return self.query(public)
         query = self._inner(public)
         if groups * query.real_size > MOST_CELLS:
-            needed = f"at most {MOST_CELLS} numbers in all groups"
-            raise ParameterError(query.name, needed, "by", groups * query.real_size)
+            requirement = f"at most {MOST_CELLS} numbers in all groups"
+            raise ParameterError(query.name, requirement, "by", groups * query.real_size)
         return attrs.evolve(query, shape=(groups, *query.shape))
 
     def _inner(self, public: Public) -> SumQuery:
@@ -242,8 +242,8 @@ class ByCategories(ByGroup):
         """The groups, of categories alone: edges and bins are of the column that is counted."""
         for name in self.by:
             if name == self.column or not isinstance(declared(public.domain, name), CategoryColumn):
-                needed = "categories beside the column (of ranges statistics.table counts)"
-                raise ParameterError(type(self).__name__.lower(), needed, "by", name)
+                requirement = "categories beside the column (of ranges statistics.table counts)"
+                raise ParameterError(type(self).__name__.lower(), requirement, "by", name)
         return super().groups(public)
 
 

@@ -172,8 +172,8 @@ def number_column(domain: Domain, name: str) -> NumberColumn:
     column = declared(domain, name)
     if not isinstance(column, NumberColumn):
         ranges = [n for n, rule in domain.rules.items() if isinstance(rule, Range)]
-        needed = f"a column with a range ({', '.join(ranges) or 'none is declared'})"
-        raise ParameterError("statistics", needed, "column", name)
+        requirement = f"a column with a range ({', '.join(ranges) or 'none is declared'})"
+        raise ParameterError("statistics", requirement, "column", name)
     return column
 
 

@@ -137,8 +137,8 @@ class Count(ByRanges):
                 wider.append(NOTHING if law is None else public_share(estimate, out_of, law))
             if len(wider) > 1:
                 rows.append(("share", min(max(estimate / max(1.0, n), 0.0), 1.0), *ends))
-            what = "the expected count, and the share of the population that meets the condition"
-            bars = population_bars(stacked_ends(wider), self.level, what, domain, law)
+            subject = "the expected count, and the share of the population that meets the condition"
+            bars = population_bars(stacked_ends(wider), self.level, subject, domain, law)
         return Statistics.of(
             Figures(
                 about={"statistic": tuple(row[0] for row in rows)},
@@ -227,19 +227,19 @@ class Share(ByRanges):
         """One table with one row: the share and its interval, between 0 and 1."""
         spread, n, bars = answer.spread, self._out_of(public), None
         law = self.sampling(spread, self.miss, public)
-        top, *others = (float(number) for number in answer.value)
+        top, *products = (float(number) for number in answer.value)
         if n is None:
-            estimate = top / max(1.0, top + others[0])
-            ends = share(top, others[0], (1, 1), spread, self.miss)
-            wider = NOTHING if law is None else noisy_share(top, others[0], law)
+            estimate = top / max(1.0, top + products[0])
+            ends = share(top, products[0], (1, 1), spread, self.miss)
+            wider = NOTHING if law is None else noisy_share(top, products[0], law)
         else:
             # One record at least, as a public 0 has no share.
             estimate, low_high = top / max(1, n), around(top, spread, self.miss)
             ends = cut((low_high[0] / max(1, n), low_high[1] / max(1, n)), 0.0, 1.0)
             wider = NOTHING if law is None else public_share(top, float(max(1, n)), law)
         if self.samples(public):
-            what = "the share of the population that meets the condition"
-            bars = population_bars(wider, self.level, what, public.domain, law)
+            subject = "the share of the population that meets the condition"
+            bars = population_bars(wider, self.level, subject, public.domain, law)
         return Statistics.of(
             Figures(
                 about={"statistic": ("share",)},

@@ -215,11 +215,13 @@ class GroupErrors(Paired):
             groups = [moments_of(row, law.width, w, None) for row in np.asarray(answer.value)]
             ends = (mean_difference(groups[a], groups[b], of_pairs) for a, b in pairs)
             gap_ends = [(half * low, half * high) for low, high in ends]
-        what = "the mean error in each group of the population, for this model, each error capped"
+        subject = (
+            "the mean error in each group of the population, for this model, each error capped"
+        )
         tables = {
             "count": (spread_over(count_ends(moments, domain, law), (size,)), "expected counts"),
-            "error": (errors, what),
-            "gap": (stacked_ends(gap_ends or [NOTHING]), f"differences; {what}"),
+            "error": (errors, subject),
+            "gap": (stacked_ends(gap_ends or [NOTHING]), f"differences; {subject}"),
         }
         return {
             name: population_bars(ends, self.level, words, domain, law, joint=True)

@@ -218,15 +218,15 @@ class GroupRates(Grouped):
         domain, count = public.domain, len(group_sums)
         pairs = [*itertools.combinations(range(count), 2)]
         law = sampling_of(spread, apart(self.miss, len(kinds) * count), domain)
-        what = "each rate in the population, for this model"
+        subject = "each rate in the population, for this model"
         rows = stacked_ends(_wider(sums[rate], law) for rate in kinds for sums in group_sums)
-        bars = population_bars(rows, self.level, what, domain, law, joint=True)
+        bars = population_bars(rows, self.level, subject, domain, law, joint=True)
         # Each family of gaps has its share of the miss, as beside the noise.
         law = sampling_of(spread, apart(self.miss / len(kinds), len(pairs) or 1), domain)
         gap_bars = {
             rate: population_bars(
                 stacked_ends(_gap(group_sums[a][rate], group_sums[b][rate], law) for a, b in pairs),
-                self.level, f"gaps; {what}", domain, law, joint=True,
+                self.level, f"gaps; {subject}", domain, law, joint=True,
             )
             for rate in (kinds if pairs else ())
         }  # fmt: skip

@@ -323,8 +323,10 @@ class GroupBy(Paired):
             moments = moments_of(answer.value, law.width if law else 0.0, w, None, norm)
             wider = mean_interval(moments, law) if law else NOTHING
             wider = column_ends(column, spread_over(wider, moments.n.shape))
-            what = f"the mean of {self.column} in each group of the population, each value clipped"
-            bars = population_bars(wider, self.level, what, public.domain, law, joint=True)
+            subject = (
+                f"the mean of {self.column} in each group of the population, each value clipped"
+            )
+            bars = population_bars(wider, self.level, subject, public.domain, law, joint=True)
         return Figures(
             about=groups.about,
             population=bars,

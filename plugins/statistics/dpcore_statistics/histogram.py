@@ -247,9 +247,9 @@ class Histogram(ByCategories):
             ends = public_share(value, float(total), law)
         else:
             ends = noisy_share(value, value.sum() - value, law, (1, value.size - 1))
-        what = "shares of the population" if self.shares else "expected counts"
+        subject = "shares of the population" if self.shares else "expected counts"
         bars = population_bars(
-            spread_over(ends, value.shape), self.level, what, domain, law, joint=True
+            spread_over(ends, value.shape), self.level, subject, domain, law, joint=True
         )
         return Statistics.of(attrs.evolve(figures, population=bars))
 

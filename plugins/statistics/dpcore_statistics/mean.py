@@ -246,17 +246,17 @@ class Mean(Averaged):
     ) -> PopulationBars:
         """Of the mean, and of the count where it is published."""
         (moments, law), domain = self.moments(answer, public), public.domain
-        what = "the mean of the population, each value clipped to its declared range"
+        subject = "the mean of the population, each value clipped to its declared range"
         mean: SampledMean = moments
         count, units = count_ends(moments, domain, law), "records"
         if (k := self._records_of_each(public)) > 1:
             width, weight = 0.0 if law is None else law.width, self.count_weight(public)
             mean = persons = PersonMoments.of(answer.value, width, weight, k, self.free(public))
             count, units = persons.count_ends(domain, law), "persons"
-            what = f"{what}, over at most {k} records of each person"
+            subject = f"{subject}, over at most {k} records of each person"
         wider = [NOTHING if law is None else column_ends(column, mean_interval(mean, law))]
         ends = stacked_ends([*wider, count] if has_count else wider)
-        return population_bars(ends, self.level, what, domain, law, units=units)
+        return population_bars(ends, self.level, subject, domain, law, units=units)
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """Known with a public n; else about so much for n values near the middle of the range."""
@@ -307,9 +307,9 @@ def in_units(
 
 def column_ends(column: NumberColumn, ends: Ends) -> Ends:
     """Ends of positions in the file's units; those that tell nothing as they are."""
-    told = np.isfinite(ends[0])
-    values = (column.value(np.where(told, end, 0.0)) for end in ends)
-    return nothing_unless(told, *values)
+    is_finite = np.isfinite(ends[0])
+    values = (column.value(np.where(is_finite, end, 0.0)) for end in ends)
+    return nothing_unless(is_finite, *values)
 
 
 def count_ends(moments: Moments, domain: Domain, law: Sampling | None) -> Ends:

@@ -258,8 +258,8 @@ class Statistic(SummingLearner, Conversation, Cutting):
         Raises:
             ParameterError: the domain does not say whose a record is.
         """
-        needed = (query.name, "of: records, or a domain with people", "of", "persons")
-        people = need_value(public.domain.people, ParameterError, *needed)
+        requirement = (query.name, "of: records, or a domain with people", "of", "persons")
+        people = need_value(public.domain.people, ParameterError, *requirement)
         if people.records == 1:
             return query
         moved = self.moved_by_person(query, people.records, public)

@@ -232,8 +232,8 @@ class Table(Statistic):
             length, distance = 1.0, 2.0
         of_cells = np.array([1 / table.weight for table in tables])
         # Laplace noise in l2 is as wide as the root of how many numbers there are.
-        more = max(1.0, measured.size / sum(table.size for table in tables))
-        of_basis = measured.plan.deviations(more**0.5)
+        growth = max(1.0, measured.size / sum(table.size for table in tables))
+        of_basis = measured.plan.deviations(growth**0.5)
         # Of persons both relations are possible; else a public number says which one it is.
         replaced = [public.domain.exact is not None]
         if public.domain.people is not None:

@@ -93,9 +93,9 @@ class Total(OfValues):
                 smallest, largest = stream_sum(top, answer.value[1], law, free)
                 ends = self.cut_sum((float(smallest), float(largest)), 0.0, 1.0)
             ends = ends if sign > 0 else (0.0 - ends[1], 0.0 - ends[0])
-            what = "the expected sum of such a stream, each value clipped to its declared range"
+            subject = "the expected sum of such a stream, each value clipped to its declared range"
             ends = (unit * ends[0], unit * ends[1])
-            bars = population_bars(ends, self.level, what, public.domain, law)
+            bars = population_bars(ends, self.level, subject, public.domain, law)
         noise_ends = around(float(estimate), answer.spread, self.miss)
         low, high = self.cut_sum(noise_ends, lowest, highest)
         return Statistics.of(

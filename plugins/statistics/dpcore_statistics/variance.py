@@ -192,8 +192,8 @@ class Variance(Averaged):
             # Ends that tell nothing stay infinite.
             wider[2] = nothing_unless(np.isfinite(low), *wider[2])
         ends = stacked_ends([*wider, count_ends(moments, public.domain, law)][:rows])
-        what = "mean and variance of the population, each value clipped to its declared range"
-        return population_bars(ends, self.level, what, public.domain, law)
+        subject = "mean and variance of the population, each value clipped to its declared range"
+        return population_bars(ends, self.level, subject, public.domain, law)
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """Of the mean: known with a public n, else about so much for n values near the middle."""

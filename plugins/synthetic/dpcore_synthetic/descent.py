@@ -88,8 +88,8 @@ class Descent:
 
     def _neighbours(self, column: int, residuals: Mapping[Places, Integers]) -> _Neighbours:
         tables = [places for places in residuals if column in places]
-        others = [tuple(i for i in places if i != column) for places in tables]
-        triples = [places for places in others if len(places) == 2]
+        other_columns = [tuple(i for i in places if i != column) for places in tables]
+        triples = [places for places in other_columns if len(places) == 2]
         # Differences of sums over all tables then fit 31 bits, and half of the room is faster.
         kind = np.int32 if len(tables) * len(self.rows) < 1 << 30 else np.int64
         width = self._sizes[column]
@@ -101,8 +101,8 @@ class Descent:
         start = np.zeros((0, width), dtype=np.int64)
         stacked: Any = np.concatenate([start, *blocks]).astype(kind, order="C")
         return _Neighbours(
-            others=others,
-            columns=np.array([places[0] for places in others], dtype=np.intp),
+            others=other_columns,
+            columns=np.array([places[0] for places in other_columns], dtype=np.intp),
             thirds=np.array([i for _, i in triples], dtype=np.intp),
             sides=np.array([[self._sizes[i]] for _, i in triples], dtype=np.intp),
             starts=starts,

@@ -51,25 +51,25 @@ def plan_steps(display: Display) -> list[Step]:
         near[a][b] = near[b][a] = score
     # The first is a column of the strongest pair; ties go to the first one.
     first = min(near, key=lambda column: (-max(near[column].values(), default=0.0), column))
-    steps, drawn = [Step(first, ())], {first}
-    while len(drawn) < len(near):
+    steps, columns = [Step(first, ())], {first}
+    while len(columns) < len(near):
         options = []
         for column in near:
-            if column not in drawn:
-                parents = _parents(column, near, drawn, display)
+            if column not in columns:
+                parents = _parents(column, near, columns, display)
                 gain = math.fsum(near[column][parent] for parent in parents)
                 options.append((-gain, column, parents))
         _, column, parents = min(options)
         steps.append(Step(column, parents))
-        drawn.add(column)
+        columns.add(column)
     return steps
 
 
 def _parents(
-    column: int, near: Mapping[int, Mapping[int, float]], drawn: set[int], display: Display
+    column: int, near: Mapping[int, Mapping[int, float]], columns: set[int], display: Display
 ) -> tuple[int, ...]:
     """At most two earlier columns, in a measured pair with this one and with one another."""
-    earlier = [name for name in near[column] if name in drawn]
+    earlier = [name for name in near[column] if name in columns]
     ranked = sorted(earlier, key=lambda name: (-near[column][name], name))
     if not ranked:
         return ()
@@ -88,14 +88,14 @@ def pair_of(display: Display, a: int, b: int) -> Table:
 
 def conditional(display: Display, step: Step) -> Table:
     """What a column is like at every value of its parents; shape (values, cells)."""
-    own = display.one_way[step.column]
+    one_way = display.one_way[step.column]
     if not step.parents:
-        return own[None]
+        return one_way[None]
     table = pair_of(display, step.parents[0], step.column)
     if len(step.parents) == 2:
-        table = _fitted(display, step).reshape(-1, own.size)
+        table = _fitted(display, step).reshape(-1, one_way.size)
     # Where the display has nobody, rows that are there all the same take the column as it is.
-    return np.where(table.sum(axis=1, keepdims=True) > 0, table, own)
+    return np.where(table.sum(axis=1, keepdims=True) > 0, table, one_way)
 
 
 def _fitted(display: Display, step: Step) -> Table:

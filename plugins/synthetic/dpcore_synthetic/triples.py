@@ -103,8 +103,8 @@ def _weights(pairs: Workload, shapes: Sequence[tuple[int, ...]]) -> tuple[float,
     """
     costs = pairs.costs(np.array([_ONE_WAY if len(table) == 1 else 1.0 for table in pairs.tables]))
     # A block gets of the budget in proportion to the root of its cost times its length.
-    rest = float(np.sqrt(costs * pairs.lengths).sum())
-    squared = (_SHARE / (1 - _SHARE) * rest / len(shapes)) ** 2
+    remainder = float(np.sqrt(costs * pairs.lengths).sum())
+    squared = (_SHARE / (1 - _SHARE) * remainder / len(shapes)) ** 2
     weights = (
         squared * math.prod(shape) / max(1, math.prod(side - 1 for side in shape)) ** 2
         for shape in shapes

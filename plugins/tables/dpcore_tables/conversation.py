@@ -141,8 +141,8 @@ class State:
         """The constant score, shape (m,)."""
         if self.plan.kind == "number":
             # A small table's first look at residuals is in the middle of its fit.
-            seen = None if self.plan.small else self.first
-            deviation = self.spread if seen is None else seen.sigma
+            first = None if self.plan.small else self.first
+            deviation = self.spread if first is None else first.sigma
             return np.array([self.plan.loss.start(float(self.label[0]), deviation)])
         # Released shares may be 0 or below by noise; a log needs more.
         shares = np.clip(self.label, classes.RAREST, 1 - classes.RAREST)

@@ -119,10 +119,10 @@ class Plan:
             raise NoClaimError(
                 "shape_functions plans by a Gaussian budget: give a delta", "budget", top=True
             )
-        known = domain.exact is not None
+        is_known = domain.exact is not None
         # A hint decides widths and steps alone: a wrong one costs accuracy, and no privacy.
-        hint = expected_records if weight is not None or not known else None
-        records = hint or (domain.exact if known else domain.at_most)
+        hint = expected_records if weight is not None or not is_known else None
+        records = hint or (domain.exact if is_known else domain.at_most)
         if records is None:
             raise UnknownCountError(
                 "shape_functions plans by the number of records, which is private: "
@@ -145,7 +145,7 @@ class Plan:
         return cls(
             layout=layout,
             records=max(records, FEWEST),
-            known=known,
+            known=is_known,
             # A person's k records spend k times one record's mu, so one record has mu / k.
             mu=public.mu / (1 if domain.people is None else domain.people.records),
             kind=kind,

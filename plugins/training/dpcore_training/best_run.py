@@ -120,8 +120,8 @@ class BestRun(OneShot):
         """
         sums: list[SumQuery] = []
         for number, candidate in enumerate(self.candidates, start=1):
-            query, *others = candidate.queries(self.part(public))
-            if others or not isinstance(query, SumQuery) or not _is_plain(query):
+            query, *other_queries = candidate.queries(self.part(public))
+            if other_queries or not isinstance(query, SumQuery) or not _is_plain(query):
                 where = f"candidate {number} ({type(candidate).__name__})"
                 raise ParameterError(
                     _OWNER, f"{_NEEDED}, without batch and bands", "candidates", where

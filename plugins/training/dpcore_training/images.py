@@ -77,8 +77,8 @@ class ImageSource(Source):
     def others(self) -> Reading:
         """The declared columns that are no numbers of an image."""
         columns, numbers = self.reading.columns, {*self.names}
-        rest = {name: holds for name, holds in columns.items() if name not in numbers}
-        return attrs.evolve(self.reading, columns=rest)
+        kinds = {name: holds for name, holds in columns.items() if name not in numbers}
+        return attrs.evolve(self.reading, columns=kinds)
 
     @property
     def block(self) -> int:

@@ -82,8 +82,8 @@ class ProgramNetwork(GradientDescent):
 
     def _template(self, domain: Domain) -> dict[str, tuple[int, ...]]:
         """Shapes by name, from coins that are the same for everybody."""
-        drawn = self.parameters(Stream(b"public", ("training.shapes",)), domain)
-        return {name: np.shape(array) for name, array in drawn.items()}
+        parameters = self.parameters(Stream(b"public", ("training.shapes",)), domain)
+        return {name: np.shape(array) for name, array in parameters.items()}
 
     def size(self, domain: Domain) -> int:
         """How many weights there are."""
@@ -95,14 +95,14 @@ class ProgramNetwork(GradientDescent):
         Raises:
             ContractError: their shapes depend on the coins.
         """
-        drawn = self.parameters(stream, domain)
-        shapes = {name: np.shape(array) for name, array in drawn.items()}
+        parameters = self.parameters(stream, domain)
+        shapes = {name: np.shape(array) for name, array in parameters.items()}
         need(
             [*shapes.items()] == [*self._template(domain).items()],
             ContractError,
             f"{type(self).__name__}: shapes of parameters must not depend on the coins",
         )
-        return np.concatenate([np.ravel(array).astype(np.float64) for array in drawn.values()])
+        return np.concatenate([np.ravel(array).astype(np.float64) for array in parameters.values()])
 
     def unpacked(self, weights: Any, domain: Domain) -> Parameters:
         """Views of a flat array of the framework, by name."""

@@ -44,8 +44,8 @@ class TorchNetwork(ProgramNetwork):
         target = torch.zeros((), dtype=torch.int64 if domain.classes else torch.float32)
         # On tensors without values, a branch on what a record holds cannot be taken.
         try:
-            whole = torch.func.functionalize(gradient)
-            graph = make_fx(whole, tracing_mode="fake")(weights, row, target)
+            function = torch.func.functionalize(gradient)
+            graph = make_fx(function, tracing_mode="fake")(weights, row, target)
         except Exception as error:  # of PyTorch or of the author's loss, on shapes alone
             raise self.unexportable("PyTorch", error) from error
         _require_pure(graph, torch, type(self).__name__)

@@ -56,8 +56,8 @@ def stated_claim(subject: Any, request: tuple[str, float | None, float]) -> dict
         return _mapped_claim(subject, relation, distance, delta)
     libraries = [kind.__module__.partition(".")[0] for kind in type(subject).__mro__]
     # Subclasses too: what else has `epsilon` would be taken at its word.
-    if read := next((_BUDGETS[name] for name in libraries if name in _BUDGETS), None):
-        epsilon, delta = read(subject, relation, delta)
+    if budget_reader := next((_BUDGETS[name] for name in libraries if name in _BUDGETS), None):
+        epsilon, delta = budget_reader(subject, relation, delta)
         return {"epsilon": float(epsilon), "delta": float(delta)}
     if type(subject).__module__.startswith("dp_accounting.dp_event"):
         from dp_accounting import NeighboringRelation as Relation, pld

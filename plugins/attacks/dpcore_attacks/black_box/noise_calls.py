@@ -71,8 +71,8 @@ class NoiseCall:
         if isinstance(declared, str):
             # A method's object comes first: its attributes may hold what it declares.
             subject = next(iter(arguments.values()), None)
-            known = {declared: getattr(subject, declared, None), **arguments}
-            declared = known[declared]
+            parameters = {declared: getattr(subject, declared, None), **arguments}
+            declared = parameters[declared]
             if declared is None:
                 raise NoAnswerError(f"{self.title} has no {self.sensitivity!r} that it declares")
         return Row(
@@ -166,8 +166,8 @@ def contradictions(before: Sequence[Row], after: Sequence[Row]) -> Iterator[tupl
         if first.value is None or second.value is None or first.sensitivity is None:
             continue
         if first.value.shape != second.value.shape:
-            needed = "as many numbers from both neighbours"
-            raise ParameterError(first.call.title, needed, "value", second.value.shape)
+            requirement = "as many numbers from both neighbours"
+            raise ParameterError(first.call.title, requirement, "value", second.value.shape)
         title, declared = first.call.title, f"{first.sensitivity:.6g} in {first.call.distance}"
         if second.sensitivity != first.sensitivity:
             # Noise is scaled by it: what neighbours declare differently tells them apart.

@@ -77,8 +77,8 @@ class OneRunReport(Report):
     def to_dict(self) -> dict[str, Any]:
         """Subject, verdict and counts as plain data, for JSON."""
         counts = {"canaries": self.canaries, "guesses": self.guesses, "right": self.right}
-        rest = {"least": self.least, "error": self.error, "seed": self.seed}
-        return {**super().to_dict(), **counts, **rest}
+        settings = {"least": self.least, "error": self.error, "seed": self.seed}
+        return {**super().to_dict(), **counts, **settings}
 
 
 def attack_one_run(

@@ -111,8 +111,8 @@ def _leaves(part: Any, path: str, depth: int) -> Iterator[tuple[str, str | NDArr
         yield f"{path}.columns", repr([*map(str, getattr(part, "columns", ()))])
         yield from _leaves(np.asarray(part.to_numpy()), path, depth + 1)
     else:
-        needed = "answers of numbers, texts, arrays and collections of them (see `public`)"
-        raise ParameterError("attack", needed, path, type(part).__name__)
+        requirement = "answers of numbers, texts, arrays and collections of them (see `public`)"
+        raise ParameterError("attack", requirement, path, type(part).__name__)
 
 
 def _array_leaves(

@@ -141,7 +141,7 @@ def _examine(
     ).is_dir():
         module = module_in(Path(plugin))
         registry, name = beside(registry, module), module.__name__
-    known = saved(save or data_folder() / COUNTEREXAMPLES)
+    counterexamples = saved(save or data_folder() / COUNTEREXAMPLES)
     console = out()
     report = examine(
         name,
@@ -149,7 +149,7 @@ def _examine(
         Effort().times(effort),
         seed,
         until_broken=until,
-        known=known,
+        known=counterexamples,
         only=only,
         show=(lambda _: None) if json else partial(show_verdicts, console, everything=every),
     )

@@ -120,8 +120,8 @@ def columns_of_rows(rows: Sequence[Any], width: int, refuse: bool) -> list[list[
     listed = [*map(_cells_of_row, rows)]
     is_whole = not refuse or all(len(row) == width for row in listed)
     need(is_whole, ParameterError, "fit or predict", f"rows of {width} cells", "X", "another row")
-    whole = [row if len(row) == width else [None] * width for row in listed]
-    return [[row[place] for row in whole] for place in range(width)]
+    full_rows = [row if len(row) == width else [None] * width for row in listed]
+    return [[row[place] for row in full_rows] for place in range(width)]
 
 
 def _cells_of_row(row: object) -> list[Any]:

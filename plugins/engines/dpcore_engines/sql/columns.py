@@ -180,10 +180,10 @@ class Columns:
             f"rules of zones; use the local engine",
         )
         if kind is None or kind not in allowed:
-            wanted = " or ".join(k.name.lower() for k in allowed if k is not Kind.CELLS)
+            kinds = " or ".join(k.name.lower() for k in allowed if k is not Kind.CELLS)
             raise RequestError(
                 f"column {name!r} is declared as {numbers.describe()}, and is stored as another "
-                f"type than {wanted}: SQL reads no other exactly; cast it in the file or in the "
+                f"type than {kinds}: SQL reads no other exactly; cast it in the file or in the "
                 f"query, or use the local engine"
             )
         return kind

@@ -66,12 +66,12 @@ class Sql(Engine):
         Raises:
             RequestError: something cannot be said in SQL, or the server's integers are others.
         """
-        asked = workload()
+        task = workload()
         # A run asks twice: before it reserves, and before it opens.
-        if self._session is not None and self._session.serves(asked):
+        if self._session is not None and self._session.serves(task):
             return
         self.close()
-        session = _Session.of(asked, self.memory, self.spool)
+        session = _Session.of(task, self.memory, self.spool)
         try:
             digest = _hold_law(session)
         except BaseException:

@@ -109,15 +109,15 @@ def _typed(numbers: Sequence[Any], kind: Kind | None) -> list[Any]:
         return [True, False, None]
     if kind is Kind.DECIMALS:
         return [*map(Decimal, map(repr, finite)), None]
-    whole = [round(x) for x in finite if abs(x) < 2**62]
+    integers = [round(x) for x in finite if abs(x) < 2**62]
     if kind is Kind.DATES:
         last = (datetime.date.max - _EPOCH).days
         first = (datetime.date.min - _EPOCH).days
         ends = [first, last]
-        return [_EPOCH + datetime.timedelta(d) for d in (*whole, *ends) if first <= d <= last] + [
-            None
-        ]
-    return [*whole, 2**53 + 1, 2**63 - 1, -(2**63), None]
+        return [
+            _EPOCH + datetime.timedelta(d) for d in (*integers, *ends) if first <= d <= last
+        ] + [None]
+    return [*integers, 2**53 + 1, 2**63 - 1, -(2**63), None]
 
 
 def _array(cells: Sequence[Any], kind: pyarrow.DataType, name: Kind | None) -> pyarrow.Array:

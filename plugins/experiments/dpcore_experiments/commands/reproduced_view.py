@@ -86,15 +86,15 @@ def _print_list(console: Page, heading: str, items: Sequence[str]) -> None:
 
 def _rules(cells: Sequence[Cell]) -> Iterator[str]:
     """What is asked of the numbers that are judged; formulas have no splits to ask of."""
-    judged = [cell for cell in cells if not cell.formula and cell.within is not None]
-    if any(cell.as_paper is not None and cell.below is None for cell in judged):
+    comparisons = [cell for cell in cells if not cell.formula and cell.within is not None]
+    if any(cell.as_paper is not None and cell.below is None for cell in comparisons):
         yield (
             "one split of the paper is at most as far from the mean as two standard deviations of "
-            f"{judged[0].repeats} splits allow"
+            f"{comparisons[0].repeats} splits allow"
         )
-    if any(cell.below is not None for cell in judged):
+    if any(cell.below is not None for cell in comparisons):
         yield f"means are in the paper's order at {FAMILY:.0%} for all of them together"
-    if any(cell.as_independent is not None for cell in judged):
+    if any(cell.as_independent is not None for cell in comparisons):
         yield f"no number of the independent study differs at {FAMILY:.0%} for all cells together"
 
 

@@ -34,8 +34,8 @@ class Solved:
     def after(self, value: NDArray[Any]) -> "Solved":
         """With the estimate that the next answer gives, as `recent[0]`, of its shape."""
         earlier = zip(self.bands[1:], self.recent, strict=False)
-        rest = np.asarray(value) - sum(weight * estimate for weight, estimate in earlier)
-        estimates = (rest / self.bands[0], *self.recent)
+        remainder = np.asarray(value) - sum(weight * estimate for weight, estimate in earlier)
+        estimates = (remainder / self.bands[0], *self.recent)
         return attrs.evolve(self, recent=estimates[: max(1, len(self.bands) - 1)])
 
 

@@ -152,9 +152,9 @@ class Interaction:
         """The least estimated risk over all scales, and its scale."""
         axes = tuple(range(1, self.moved.ndim + 1))
         scaled = np.expand_dims(_SCALES, axes) * self.weights(power)
-        kept = scaled / (scaled + 1)
-        risks = ((1 - kept) ** 2 * self.squares).sum(axis=axes)
-        risks = risks + 2 * self._factor * self.share * kept.sum(axis=axes)
+        shrinkage = scaled / (scaled + 1)
+        risks = ((1 - shrinkage) ** 2 * self.squares).sum(axis=axes)
+        risks = risks + 2 * self._factor * self.share * shrinkage.sum(axis=axes)
         best = int(np.argmin(risks))
         return float(risks[best]), float(_SCALES[best])
 

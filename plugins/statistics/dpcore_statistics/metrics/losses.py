@@ -72,8 +72,8 @@ class LogLoss(_MeanLoss):
         """PRIVATE: -ln max(p, clip), at most `reach`."""
         # Clipping comes before the logarithm: the public c is what bounds a term.
         assert hold_out.probabilities is not None, "there are probabilities"
-        stated = hold_out.probabilities[np.arange(hold_out.truth.size), hold_out.classes()]
-        return np.asarray(-np.log(np.maximum(stated, self.clip)))
+        chances = hold_out.probabilities[np.arange(hold_out.truth.size), hold_out.classes()]
+        return np.asarray(-np.log(np.maximum(chances, self.clip)))
 
 
 @attrs.frozen(kw_only=True)

@@ -98,8 +98,8 @@ class RatioSums:
     def interval(self, law: Sampling, n: Any) -> Ends:
         """The ratio of the population; infinite ends where the sum below may be 0."""
         squared, (of_top, of_both, of_bottom) = law.width**2, self.noise
-        told = np.asarray(self.bottom > 0)
-        r = np.where(told, self.top, 0.0) / np.where(told, self.bottom, 1.0)
+        is_positive = np.asarray(self.bottom > 0)
+        r = np.where(is_positive, self.top, 0.0) / np.where(is_positive, self.bottom, 1.0)
         fraction = law.fraction(n)
         noise = squared * (of_top - 2 * r * of_both + r * r * of_bottom)
         doubt = squared * self.doubt[0] + self.doubt[1]
@@ -144,8 +144,8 @@ class SampledRatio(Covariance):
             ParameterError: the noise would not be normal.
         """
         is_normal = self.norm(public) is Distance.L2
-        needed = "l2 (Gaussian noise: a budget with a delta)"
-        need(is_normal, "ratio", needed, "distance", str(self.norm(public)))
+        requirement = "l2 (Gaussian noise: a budget with a delta)"
+        need(is_normal, "ratio", requirement, "distance", str(self.norm(public)))
         return super().query(public)
 
     def _columns(self, public: Public) -> tuple[NumberColumn, NumberColumn]:
@@ -168,8 +168,8 @@ class SampledRatio(Covariance):
             law = sampling_of(spread, self.miss, domain)
             number = float(answer.value[0]) / w if n is None else n
             wider = NOTHING if law is None else sums.interval(law, number)
-            what = f"the sum of {self.column} over that of {self.other}, each value clipped"
-            bars = population_bars(wider, self.level, what, domain, law)
+            subject = f"the sum of {self.column} over that of {self.other}, each value clipped"
+            bars = population_bars(wider, self.level, subject, domain, law)
         # Where nothing is told, a sum below that noise has made small or negative is no divisor.
         least = -np.inf if np.isfinite(ends[0]) else other.column.half_width
         return Statistics.of(

@@ -41,14 +41,15 @@ def difference(first: Estimate, second: Estimate, gap: Any, reach: float) -> End
         gap: The published difference, of estimates that are cut: it lies in its interval.
         reach: No difference is larger.
     """
-    told = np.isfinite(first[1]) & np.isfinite(second[1])
+    is_finite = np.isfinite(first[1]) & np.isfinite(second[1])
     (m1, l1, h1), (m2, l2, h2) = (
-        tuple(np.where(told, number, 0.0) for number in estimate) for estimate in (first, second)
+        tuple(np.where(is_finite, number, 0.0) for number in estimate)
+        for estimate in (first, second)
     )
     low = m1 - m2 - np.hypot(m1 - l1, h2 - m2)
     high = m1 - m2 + np.hypot(h1 - m1, m2 - l2)
     low, high = np.clip(low, -reach, reach), np.clip(high, -reach, reach)
-    return nothing_unless(told, np.minimum(low, gap), np.maximum(high, gap))
+    return nothing_unless(is_finite, np.minimum(low, gap), np.maximum(high, gap))
 
 
 def mean_ratio(first: Moments, second: Moments, floor: float, law: Sampling) -> Ends:
@@ -66,8 +67,8 @@ def mean_ratio(first: Moments, second: Moments, floor: float, law: Sampling) -> 
     q = law.quantile(v1 + r * r * v2, weight1 * of1 + weight2 * of2)
     squares = weight1 * first.noise_squares + weight2 * second.noise_squares
     q = q * law.tail(v1 + r * r * v2, squares)
-    told = (u2 > 0) & (np.asarray(first.n) > 0) & (np.asarray(second.n) > 0)
-    return roots(u2 * u2 - q * q * v2, u1 * u2, u1 * u1 - q * q * v1, 0.0, np.inf, told)
+    is_positive = (u2 > 0) & (np.asarray(first.n) > 0) & (np.asarray(second.n) > 0)
+    return roots(u2 * u2 - q * q * v2, u1 * u2, u1 * u1 - q * q * v1, 0.0, np.inf, is_positive)
 
 
 def mean_difference(first: Moments, second: Moments, law: Sampling) -> Ends:

@@ -214,9 +214,9 @@ def variance_interval(moments: Moments, law: Sampling) -> tuple[Numbers, Numbers
     q = law.quantile(sampled + noise, of_total)
     # n^2 (estimate - r)^2 <= q^2 (noise + r sampled/V): of rare values it grows with the truth.
     slope = q * q * sampled / np.maximum(variance, 1e-12)
-    told = np.asarray(moments.n) >= _CERTAIN * moments.width * np.sqrt(moments.of_count)
+    is_certain = np.asarray(moments.n) >= _CERTAIN * moments.width * np.sqrt(moments.of_count)
     c = np.square(n * estimate) - q * q * noise
-    low, high = roots(n * n, n * n * estimate + slope / 2, c, 0.0, 1.0, told)
+    low, high = roots(n * n, n * n * estimate + slope / 2, c, 0.0, 1.0, is_certain)
     # What the records have lies in its interval too.
     return estimate, np.minimum(low, variance), np.maximum(high, variance)
 

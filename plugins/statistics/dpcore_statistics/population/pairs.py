@@ -94,9 +94,9 @@ def compared(learner: Compared, groups: Marginal, answer: Answer, public: Public
         if learner.compare == EQUALITY:
             figures = _with_tests(figures, pairs, moments, law)
         word = "ratio" if learner.compare == RATIO else "difference"
-        what = f"the {word} of the means of the population, each value clipped"
+        subject = f"the {word} of the means of the population, each value clipped"
         ends_of_all = stacked_ends(wider)
-        bars = population_bars(ends_of_all, learner.level, what, public.domain, law, joint=True)
+        bars = population_bars(ends_of_all, learner.level, subject, public.domain, law, joint=True)
     return attrs.evolve(figures, population=bars)
 
 

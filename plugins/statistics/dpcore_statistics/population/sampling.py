@@ -161,9 +161,9 @@ def check_guess(owner: str, guess: Mapping[str, float], names: tuple[str, ...]) 
     """Raise `ParameterError` unless a public guess is empty, or has these numbers above 0."""
     fits = {*guess} == {*names} and all(is_finite(v) and v > 0 for v in guess.values())
     fits = fits and guess.get("share", 0.5) < 1
-    needed = "both " * (len(names) > 1) + f"{' and '.join(names)}, above 0"
-    needed += ", and a share below 1" * ("share" in names)
-    need(not guess or fits, owner, needed, "guess", guess)
+    requirement = "both " * (len(names) > 1) + f"{' and '.join(names)}, above 0"
+    requirement += ", and a share below 1" * ("share" in names)
+    need(not guess or fits, owner, requirement, "guess", guess)
 
 
 def expected_width(
@@ -238,7 +238,7 @@ def population_bars(
     Args:
         units: What was drawn: records or persons.
     """
-    drawn = (
+    premise = (
         f"{units} drawn without regard to their values from a population of {domain.sampled}"
         if isinstance(domain.sampled, int)
         else f"{units} that are independent draws"
@@ -252,6 +252,6 @@ def population_bars(
         high=np.atleast_1d(np.asarray(ends[1], dtype=np.float64)),
         level=level,
         joint=joint,
-        covers=f"noise and sampling error: {what}. It assumes {drawn}, and a question chosen "
+        covers=f"noise and sampling error: {what}. It assumes {premise}, and a question chosen "
         f"without them; an interval that says nothing has too few records for this budget{clause}",
     )

@@ -185,13 +185,18 @@ class RankPrefixes(Grouped):
             wider = NOTHING if law is None else self._hulls(distances, totals, law, public)
             # What the records have lies in its interval too; of the whole range nothing is told.
             points = np.minimum(wider[0], middle), np.maximum(wider[1], middle)
-            told = (points[0] > 0) | (points[1] < self.points - 1)
+            is_inside = (points[0] > 0) | (points[1] < self.points - 1)
             hull = (grid[points[k].clip(0, self.points - 1).astype(np.intp)] for k in (0, 1))
             first_end, last_end = hull
             spans = np.maximum(first_end - step, ends[0]), np.minimum(last_end + step, ends[1])
-            what = "the quantile of the population, each value clipped to its declared range"
+            subject = "the quantile of the population, each value clipped to its declared range"
             bars = population_bars(
-                nothing_unless(told, *spans), self.level, what, public.domain, law, joint=True
+                nothing_unless(is_inside, *spans),
+                self.level,
+                subject,
+                public.domain,
+                law,
+                joint=True,
             )
         repeated = {
             name: tuple(value for value in values for _ in range(count))

@@ -27,12 +27,12 @@ def init(data: Path, question: str | None, spec: Path | None, yes: bool) -> None
         path = spec or data.with_name(f"{data.stem}.yaml")
         need(not path.exists(), SourceError, f"{path} is there already: choose another --spec")
         file = names_of(data)
-        what = read_question(question, [*file.columns]) if question else Question()
+        answer = read_question(question, [*file.columns]) if question else Question()
         answers = Answers()
         if not yes and is_terminal():
-            answers = interview(file, what, ask)
+            answers = interview(file, answer, ask)
         source = os.path.relpath(data, path.parent) + ("/" if data.is_dir() else "")
-        text = proposal(source, file, what, answers)
+        text = proposal(source, file, answer, answers)
         path.write_text(text, encoding="utf-8")
         out().print(f"Written: {path}, from the names of {len(file.columns)} columns.")
         if lines := gaps(text):

@@ -107,11 +107,11 @@ def _column(
     name: str, kind: Kind, answers: Answers, indent: str, of: str | None = None
 ) -> list[str]:
     """The line of one column; none where it is left out."""
-    said = answers.columns.get(of or name, _GAPS[kind])
-    if said is None:
+    answer = answers.columns.get(of or name, _GAPS[kind])
+    if answer is None:
         return []
-    note = f"  # {_COMMENTS[kind]}" if GAP in said and _COMMENTS[kind] else ""
-    return [f"{indent}{quoted(name)}: {said}{note}"]
+    note = f"  # {_COMMENTS[kind]}" if GAP in answer and _COMMENTS[kind] else ""
+    return [f"{indent}{quoted(name)}: {answer}{note}"]
 
 
 def gaps(text: str) -> list[int]:

@@ -71,11 +71,11 @@ def read_question(text: str, names: Sequence[str]) -> Question:
         return Question(by=_groups(counts["by"], names))
     if predict := _PREDICT.match(words):
         return Question("predict", _column(predict["column"], names))
-    asked = _NUMBER.match(words)
-    need(asked is not None, SpecError, f"needs one of these questions: {FORMS}", "question")
-    assert asked is not None
-    statistic, column = asked["statistic"].lower(), _column(asked["column"], names)
-    return Question(statistic, column, _groups(asked["by"], names))
+    match = _NUMBER.match(words)
+    need(match is not None, SpecError, f"needs one of these questions: {FORMS}", "question")
+    assert match is not None
+    statistic, column = match["statistic"].lower(), _column(match["column"], names)
+    return Question(statistic, column, _groups(match["by"], names))
 
 
 def _groups(text: str | None, names: Sequence[str]) -> tuple[str, ...]:

@@ -46,10 +46,10 @@ def fix_categories(plan: Plan, answer: Answer, noise: float, records: float) -> 
     levels, place = [], 0
     for count in plan.layout.levels:
         count = max(count, 0)
-        found = answer.value[place : place + count] / records
+        shares = answer.value[place : place + count] / records
         # Shares spread about as much as they are large.
         trust = 1 / (1 + (count * noise / records) ** 2)
-        share = np.maximum(trust * found + (1 - trust) / max(count, 1), _TINY)
+        share = np.maximum(trust * shares + (1 - trust) / max(count, 1), _TINY)
         levels.append(share / share.sum() if count else share)
         place += count
     return {"levels": tuple(levels)}

@@ -88,8 +88,8 @@ def way_covariance(descent: Plain, levels: Sequence[NDArray[np.float64]]) -> NDA
         means = (
             np.array([shares[1] - shares[0]]) if count == 2 else count**0.5 * (shares - 1 / count)
         )
-        moved = means[codes] * dictionary.sizes[places]
-        covariance[np.ix_(places + 1, places + 1)] = way * np.outer(moved, moved)
+        movement = means[codes] * dictionary.sizes[places]
+        covariance[np.ix_(places + 1, places + 1)] = way * np.outer(movement, movement)
     for number, column in enumerate(dictionary.layout.numeric):
         terms = dictionary.terms
         is_cosine = (terms[:, 0] == column) & (terms[:, 2] == NONE)

@@ -333,7 +333,7 @@ def _attacked(case: Case, effort: Effort) -> Iterator[tuple[Case, Effort]]:
 
 
 def _attack_keys(
-    case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
+    case: Case, effort: Effort, seed: int, counterexamples: Sequence[Counterexample]
 ) -> tuple[Finding, ...]:
     """One attack; for a probability over coins, one per fresh key, of which few may succeed."""
     claims = case.safe_claims()
@@ -343,7 +343,7 @@ def _attack_keys(
         if isinstance(claim.validity, OverCoins)
     ]
     if not gammas:
-        return falsify(case, effort, seed, known=known)
+        return falsify(case, effort, seed, known=counterexamples)
     # Over coins a few keys may break the claim with chance gamma each: attack several.
     attempts = [
         falsify(attrs.evolve(case, coins=PublicCoins(1000 + key)), effort.share(_COINS), seed)
@@ -399,7 +399,7 @@ def _failures(findings: Sequence[Finding]) -> list[Verdict]:
 
 
 def _attack_variants(
-    case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
+    case: Case, effort: Effort, seed: int, counterexamples: Sequence[Counterexample]
 ) -> list[tuple[str, Finding]]:
     variant_cases = [
         (change, variant)
@@ -409,7 +409,9 @@ def _attack_variants(
     findings = [
         (change, attrs.evolve(finding, changed=change))
         for change, variant in variant_cases
-        for finding in falsify(variant, effort.share(len(variant_cases)), seed, known=known)
+        for finding in falsify(
+            variant, effort.share(len(variant_cases)), seed, known=counterexamples
+        )
     ]
     # a parameter at which nothing works fits no dataset: that says nothing about the bound
     return [(change, finding) for change, finding in findings if finding.failures < finding.pairs]

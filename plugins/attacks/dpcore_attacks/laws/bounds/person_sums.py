@@ -213,11 +213,11 @@ def _farthest_persons(
         # One record, or several at once where one alone would not pay.
         places = rng.integers(changed.size, size=1 + step % 3)
         changed[places] = rng.integers(size, size=places.size)
-        moved = vector(changed)
-        distance = float(np.linalg.norm(moved - sums[1 - side], ord=order))
+        vector_after = vector(changed)
+        distance = float(np.linalg.norm(vector_after - sums[1 - side], ord=order))
         # Equal ones are taken too, so that a search crosses plains.
         if distance >= best:
-            best, rows[side], sums[side] = distance, changed, moved
+            best, rows[side], sums[side] = distance, changed, vector_after
     first, second = (_integers(trial, query, person) for person in rows)
     return first, second
 

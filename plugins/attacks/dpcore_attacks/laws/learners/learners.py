@@ -350,8 +350,10 @@ def _model_replays(trial: _Trial) -> str:
         "equal answers gave models with different arrays",
     )
     # What people are shown follows from the answers as the arrays do.
-    shown = [published(settled(model), {}, describe(model)) for model in models]
-    fail_if(shown[0] != shown[1], "equal answers gave objects that describe themselves differently")
+    digests = [published(settled(model), {}, describe(model)) for model in models]
+    fail_if(
+        digests[0] != digests[1], "equal answers gave objects that describe themselves differently"
+    )
     fail_if(
         promises(trial.case.learner, Described) and Described not in type(models[0]).__mro__,
         "it says that it publishes a description, and its object does not extend Described",

@@ -118,9 +118,9 @@ class _Kinds:
     def describe(self, *numbers: int) -> str:
         """Kinds in words: the prediction, or the stated probabilities, and the label."""
         records = self.records
-        stated = records.predicted if records.probabilities is None else records.probabilities
+        predictions = records.predicted if records.probabilities is None else records.probabilities
         return " and ".join(
-            f"({np.array2string(np.asarray(stated[n]), precision=4)} for {records.truth[n]})"
+            f"({np.array2string(np.asarray(predictions[n]), precision=4)} for {records.truth[n]})"
             for n in numbers
         )
 
@@ -196,8 +196,8 @@ def _pure(metric: Metric, targets: Sequence[_Kinds], rng: np.random.Generator) -
         [_figures(metric, holdout) for holdout in holdouts[::step]][::step] for step in (1, -1)
     ]
     fail_if(rounds[0] != rounds[1], "the same hold-out has other figures the second time")
-    stated = {text for _, text in rounds[0]}
-    fail_if(len(stated) > 1, "what it states of one released number depends on the hold-out")
+    texts = {text for _, text in rounds[0]}
+    fail_if(len(texts) > 1, "what it states of one released number depends on the hold-out")
     return f"{len(holdouts)} hold-outs, twice"
 
 

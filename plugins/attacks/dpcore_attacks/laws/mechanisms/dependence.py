@@ -70,5 +70,5 @@ def pair_samples(
     counts = [np.bincount(cells(side[:cut]), minlength=_BINS**2) + 1.0 for side in (p, q)]
     ratios = np.log(counts[0] / counts[1])
     scores = (ratios[cells(side[cut:])][:, None] for side in (p, q))
-    what = f"the likelihood of outputs {pair[0]} and {pair[1]} together"
-    return [Sample(p=next(scores), q=next(scores), what=what)]
+    label = f"the likelihood of outputs {pair[0]} and {pair[1]} together"
+    return [Sample(p=next(scores), q=next(scores), what=label)]

@@ -172,6 +172,6 @@ def _by_loudness(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]
             np.where(size <= limit, values[:, 0], lowest)[:, None]
             for size, values in zip(loudness, (p, q), strict=True)
         )
-        what = f"one output, where the others are among the {share:.0%} quietest"
-        samples.append(Sample(p=p_outputs, q=q_outputs, what=what))
+        label = f"one output, where the others are among the {share:.0%} quietest"
+        samples.append(Sample(p=p_outputs, q=q_outputs, what=label))
     return samples

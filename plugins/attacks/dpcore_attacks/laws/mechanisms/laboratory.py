@@ -149,14 +149,14 @@ def _samples(
         if distance is Distance.HAMMING:
             for target in np.unique(after[inside]):
                 mask = inside & (after == target)
-                what = f"outputs of {value:g} and {target:g}"
+                label = f"outputs of {value:g} and {target:g}"
                 if not covers_all or len(np.unique(before)) == 1:
-                    samples.append(Sample(p=p[:, mask], q=q[:, mask], what=what))
+                    samples.append(Sample(p=p[:, mask], q=q[:, mask], what=label))
             continue
         # Offsets from the unmoved value on both sides, so that only the movement is left.
         offsets = p[:, inside] - before[inside], q[:, inside] - before[inside]
-        what = "outputs at all values" if covers_all else f"outputs at {value:g}"
-        samples.append(Sample(p=offsets[0], q=offsets[1], what=what))
+        label = "outputs at all values" if covers_all else f"outputs at {value:g}"
+        samples.append(Sample(p=offsets[0], q=offsets[1], what=label))
         if not covers_all and value == 0:
             samples += _repeat_samples(*offsets)
             # Both zeros are equal to every comparison, and are written differently.
