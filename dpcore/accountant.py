@@ -25,7 +25,7 @@ class Accountant(ABC):
 
     @abstractmethod
     def compose(self, event: Event, count: int = 1) -> Self:
-        """A new accountant that has also spent `count` applications of `event`.
+        """Return a new accountant that has also spent `count` applications of `event`.
 
         Raises:
             AdjacencyError: the event's claim does not cover the accountant's adjacency.
@@ -34,7 +34,7 @@ class Accountant(ABC):
         """
 
     def compose_all(self, events: Iterable[tuple[Event, int]]) -> Self:
-        """A new accountant that has also spent events with counts, one after the other.
+        """Return a new accountant that has also spent events with counts, one after the other.
 
         Raises:
             AdjacencyError, UnsupportedEventError, ValueError: as `compose`.

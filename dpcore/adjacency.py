@@ -67,7 +67,7 @@ class Adjacency:
         return _UNITS[self.unit](self)
 
     def of_persons(self, records: int) -> "Adjacency":
-        """The relation whose unit is a person, of whom at most `records` records are used.
+        """Return the relation whose unit is a person, of whom at most `records` records are used.
 
         Raises:
             ParameterError: `records` is below 1, or the relation is neither add/remove nor
@@ -108,7 +108,7 @@ class Adjacency:
         )
 
     def covers(self, relation: "Adjacency") -> bool:
-        """Whether a claim proved for this adjacency holds for `relation`."""
+        """Return whether a claim proved for this adjacency holds for `relation`."""
         return relation <= self
 
     def require_covered_by(self, claim: "Adjacency", owner: str) -> None:
@@ -136,7 +136,7 @@ class Adjacency:
         return self.privacy_unit.words()[0]
 
     def describe(self) -> str:
-        """The relation as a clause: "datasets that differ ..."."""
+        """Return the relation as a clause: "datasets that differ ..."."""
         return self.privacy_unit.words()[1]
 
 
@@ -159,7 +159,7 @@ class Unit(ABC):
 
     @abstractmethod
     def words(self) -> tuple[str, str]:
-        """The relation's name, and how datasets differ under it, as a clause."""
+        """Return the relation's name, and how datasets differ under it, as a clause."""
 
 
 class Record(Unit):

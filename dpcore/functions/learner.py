@@ -54,7 +54,7 @@ class FunctionQuery(Query):
         return "" if finite else "not finite"
 
     def nothing(self) -> Any:
-        """The function 0: an expansion over no points."""
+        """Return the function 0: an expansion over no points."""
         no_points = np.zeros((0, self.width))
         return Expansion(kernel=self.kernel, points=no_points, coefficients=np.zeros(0))
 
@@ -67,7 +67,7 @@ class FunctionLearner(AnyLearner):
         """Its only query. Pure in `public`."""
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The one query, for the function."""
+        """Return the one query, for the function."""
         return (self.function_query(public),)
 
     @abstractmethod

@@ -29,7 +29,7 @@ class Process:
     steps: int = 1
 
     def step(self, number: int, state: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The state after step `number`; finite, of its shape.
+        """Return the state after step `number`: finite, of its shape.
 
         Raises:
             ReleaseError: the private function failed; only the type of its error is named.
@@ -74,7 +74,7 @@ class ProcessQuery(Query):
         return "" if is_planned else "a process of another shape or number of steps"
 
     def process(self, value: Any) -> Process:
-        """The process that a mechanism was handed.
+        """Return the process that a mechanism was handed.
 
         Raises:
             ContractError: it is none, or its states have another shape.

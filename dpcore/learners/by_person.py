@@ -36,7 +36,7 @@ PersonVectors = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def of_whole_persons(query: SumQuery, counts_for: float, domain: Domain) -> SumQuery:
-    """The same query with persons clipped, unless k records are never longer than the clip.
+    """Return the same query with persons clipped, unless k records are never longer than the clip.
 
     Args:
         counts_for: P, in lengths of one record's clip.
@@ -85,7 +85,7 @@ def total_of_persons(
 def clipped_sums(
     sums: NDArray[np.int64], query: SumQuery, of_persons: PersonVectors | None = None
 ) -> NDArray[np.int64]:
-    """Each row, at most P long in the query's distance. Shape (persons, size)."""
+    """Return each row, at most P long in the query's distance. Shape (persons, size)."""
     declaration = query.sum
     assert declaration.person is not None, "persons are clipped"
     # One number is cut off at P, several at E, rounded down to the unit: nobody adds more.

@@ -28,16 +28,16 @@ class Conversation(Learner):
     """A learner that remembers every answer; unless it writes `ask`, it asks each query once."""
 
     def start(self, public: Public) -> Transcript:
-        """A transcript of the public facts, without any answer yet."""
+        """Return a transcript of the public facts, without any answer yet."""
         return Transcript(public, self.queries(public))
 
     def ask(self, state: Transcript) -> Query | None:
-        """The planned queries, in order, each once."""
+        """Ask the planned queries in order, each once."""
         count = len(state.answers)
         return state.queries[count] if count < len(state.queries) else None
 
     def update(self, state: Transcript, answer: Answer) -> Transcript:
-        """The transcript with one more answer at its end."""
+        """Return the transcript with one more answer at its end."""
         return attrs.evolve(state, answers=(*state.answers, answer))
 
 
@@ -46,10 +46,10 @@ class OneShot(Conversation):
 
     @abstractmethod
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> Published:
-        """The model from the released values, by query name."""
+        """Return the model from the released values, by query name."""
 
     def model(self, state: Transcript) -> Published:
-        """The model that `assembled` makes of all released answers."""
+        """Return the model that `assembled` makes of all released answers."""
         return self.assembled({answer.query.name: answer for answer in state.answers}, state.public)
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> Published:

@@ -29,12 +29,12 @@ class Estimator(ABC):
 
     @classmethod
     def features(cls, fields: Mapping[str, Any]) -> FeatureMap:
-        """The feature map of the second of `parts`, from what was given for its fields."""
+        """Return the feature map of the second of `parts`, from what was given for its fields."""
         # By convention the learner is the first part, and the map that it takes the second.
         feature_map: FeatureMap = cls.parts[1](**fields)
         return feature_map
 
     @classmethod
     def mechanism(cls, parameters: Mapping[str, Any]) -> AnyMechanism | None:
-        """The mechanism at these parameters; None for what fits each query's distance."""
+        """Return the mechanism at these parameters; None for what fits each query's distance."""
         return None

@@ -80,11 +80,11 @@ class Statement:
         }
 
     def option(self, parameter: str) -> str:
-        """The symbol of a parameter, or its name."""
+        """Return the symbol of a parameter, or its name."""
         return {name: symbol for symbol, name in self.symbols.items()}.get(parameter, parameter)
 
     def options(self) -> list[str]:
-        """Every name and symbol that `values` takes."""
+        """Return every name and symbol that `values` takes."""
         return [*self.parameters(), *self.symbols]
 
 

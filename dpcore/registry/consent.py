@@ -33,7 +33,7 @@ else:
 
 
 def candidate(name: str) -> Installed:
-    """The one installed distribution that announces plugin `name`.
+    """Return the one installed distribution that announces plugin `name`.
 
     Raises:
         RegistryError: none does, or several do.
@@ -53,7 +53,7 @@ def candidate(name: str) -> Installed:
 
 
 def inspect(plugin: Installed) -> Names:
-    """What a plugin provides, found out in a child process that has no data.
+    """Find what a plugin provides, in a child process that has no data.
 
     Raises:
         RegistryError: it cannot be imported or breaks the hooks' rules.

@@ -39,7 +39,7 @@ def distributions_of(components: Iterable[Any], registry: Registry | None = None
 
 
 def earlier_fields(component: type[Any], registry: Registry) -> dict[str, Any]:
-    """What a published spec meant by fields that it leaves out, at the versions of its lock.
+    """Return what a published spec meant by fields that it leaves out, at the versions of its lock.
 
     A class says so of itself, in `earlier`: fields by the version of its distribution from which on
     a spec that leaves them out means something else. Nothing where no lock is read, or where the
@@ -105,7 +105,7 @@ class AdmittedComponents:
     registry: Registry | None = None
 
     def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
-        """A learner's bounds by name, in order of preference."""
+        """Yield a learner's bounds by name, in order of preference."""
         for bound in learner.bounds:
             yield (
                 (bound, self._effective_registry.component(BOUND, bound)())
@@ -114,15 +114,15 @@ class AdmittedComponents:
             )
 
     def mechanism(self, name: str) -> type[AnyMechanism]:
-        """The mechanism that goes by a name."""
+        """Return the mechanism that goes by a name."""
         return self._effective_registry.component(MECHANISM, name)
 
     def distributions(self, objects: Iterable[Any]) -> dict[str, str]:
-        """The distributions on whose code objects, or classes, rest: versions by name."""
+        """Return the distributions on whose code objects, or classes, rest: versions by name."""
         return distributions_of(objects, self.registry)
 
     def premises(self) -> tuple[str, ...]:
-        """What a guarantee takes for granted of plugins that were used so far."""
+        """Return what a guarantee takes for granted of plugins that were used so far."""
         return () if self.registry is None else self.registry.premises()
 
     @cached_property

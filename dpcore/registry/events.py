@@ -56,11 +56,11 @@ class PluginEvents:
     registry: Registry | None
 
     def names(self) -> list[str]:
-        """Every name that is admitted."""
+        """Return every name that is admitted."""
         return self._registry_apart.names(EVENT)
 
     def named(self, name: str) -> type[Event]:
-        """The class that goes by a name.
+        """Return the class that goes by a name.
 
         Raises:
             RegistryError: nobody who is admitted provides it.
@@ -68,7 +68,7 @@ class PluginEvents:
         return cast(type[Event], self._registry_apart.component(EVENT, name))
 
     def name_of(self, event_class: type[Event]) -> str | None:
-        """The name that a class goes by, or None."""
+        """Return the name that a class goes by, or None."""
         return self._registry_apart.name_of(EVENT, event_class)
 
     @cached_property
@@ -89,7 +89,7 @@ class Catalogue:
         return sorted({*CORE, *FORMS, *plugin_names})
 
     def named(self, name: str) -> type[Event]:
-        """The class that goes by a name.
+        """Return the class that goes by a name.
 
         Raises:
             RegistryError: there is none.
@@ -103,7 +103,7 @@ class Catalogue:
         return self.others.named(name)
 
     def name_of(self, event_class: type[Event]) -> str:
-        """The name that a class goes by; a subclass has none of its parent's.
+        """Return the name that a class goes by; a subclass has none of its parent's.
 
         Raises:
             ContractError: nobody who is admitted provides it.
@@ -123,7 +123,7 @@ class Catalogue:
         return name
 
     def fields(self, name: str) -> tuple[str, ...]:
-        """What a file gives of the event of that name, in order.
+        """Return what a file gives of the event of that name, in order.
 
         Raises:
             RegistryError: there is none.
@@ -299,7 +299,7 @@ class EventField:
 
 @functools.cache
 def fields_of(event_class: type[Event]) -> tuple[EventField, ...]:
-    """What the constructor of an event takes, in its order.
+    """Return what the constructor of an event takes, in its order.
 
     Raises:
         ContractError: it is no attrs class.
@@ -322,5 +322,5 @@ def fields_of(event_class: type[Event]) -> tuple[EventField, ...]:
 
 
 def catalogue_of(registry: Registry | None = None) -> Catalogue:
-    """The core's events and those of a registry's plugins; the default registry if None."""
+    """Return the core's events and those of a registry's plugins; the default registry if None."""
     return Catalogue(PluginEvents(registry))

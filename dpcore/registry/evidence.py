@@ -21,7 +21,7 @@ class Evidence(ABC):
         return ()
 
     def untested(self, plan: Any, registry: Any) -> Iterable[str]:
-        """The names of the bounds of a `Plan` that nobody attacked at these versions."""
+        """Return the names of the bounds of a `Plan` that nobody attacked at these versions."""
         return ()
 
     @abstractmethod

@@ -37,11 +37,11 @@ class Provides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evidence: tuple[str, ...] = ()
 
     def of(self, kind: Kind) -> tuple[str, ...]:
-        """The admitted names of one kind, in the order of the file."""
+        """Return the admitted names of one kind, in the order of the file."""
         return tuple(getattr(self, kind.plural))
 
     def to_dict(self) -> Names:
-        """The names by kind, in the form of `Loaded.provides`, for comparison with it."""
+        """Return the names by kind, in the form of `Loaded.provides`, for comparison with it."""
         provided: Names = {kind.plural: sorted(self.of(kind)) for kind in KINDS if self.of(kind)}
         return provided | ({COMMAND.plural: self.commands} if self.commands else {})
 
@@ -82,13 +82,13 @@ class Index:
     @classmethod
     @cache  # a file of the package: it is the same for ever
     def packaged(cls) -> "Index":
-        """The index that ships with dpcore."""
+        """Return the index that ships with dpcore."""
         text = resources.files("dpcore.registry").joinpath("registry.yaml").read_text("utf-8")
         return cls.of(parse(text, "registry.yaml"))
 
     @classmethod
     def user(cls) -> "Index":
-        """The index in the user's file; empty if there is no file, or nothing in it."""
+        """Return the index in the user's file; empty if there is no file, or nothing in it."""
         path = user_file()
         try:
             require_regular(path)

@@ -41,7 +41,7 @@ class Installed:
 
 
 def installed(plugin: str | None = None) -> tuple[Installed, ...]:
-    """Every plugin announced on this machine, without importing any, sorted by name.
+    """Return every plugin announced on this machine, without importing any, sorted by name.
 
     Those that go by one name if `plugin` is given: the metadata of others are not parsed.
     """
@@ -119,7 +119,7 @@ def not_installed(plugin: str, entry: Entry) -> str:
 
 
 def find(plugin: str, entry: Entry) -> Installed:
-    """The installed distribution that an entry admits.
+    """Find the installed distribution that an entry admits.
 
     Raises:
         RegistryError: it is not installed, another claims its name, or its version is out of range.

@@ -34,7 +34,7 @@ class Kind:
         return f"dpcore_{self.plural}"
 
     def accepts(self, component: object) -> bool:
-        """Whether something can be a component of this kind."""
+        """Return whether something can be a component of this kind."""
         if self.way:
             return isinstance(component, self.base)
         # A number or a text, as most fields hold, is none: no class is imported to see that.

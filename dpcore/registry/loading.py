@@ -71,7 +71,7 @@ class Loaded:
         }
 
     def consented(self) -> Names:
-        """What `provides` returns, and a line of help for each command, imported for it.
+        """Return what `provides` returns, with a line of help for each command, imported for it.
 
         Raises:
             RegistryError: a command is none.

@@ -32,7 +32,7 @@ def shipped(registry: Registry, shelf: Shelf) -> dict[str, Any]:
 
 
 def find_entry(registry: Registry, shelf: Shelf, noun: str, name: str) -> Any:
-    """What goes by a name on a shelf.
+    """Find what goes by a name on a shelf.
 
     Raises:
         RegistryError: nothing does.
@@ -45,7 +45,7 @@ def find_entry(registry: Registry, shelf: Shelf, noun: str, name: str) -> Any:
 
 
 def beside(spec: Path) -> list[Path]:
-    """The spec and every file of its folder that it names, such as a table of points."""
+    """Return the spec and every file of its folder that it names, such as a table of points."""
     text = spec.read_text("utf-8")
     # By name in the text: a spec's paths are relative to its folder, whatever key holds them.
     files = (p for p in sorted(spec.parent.iterdir()) if p.is_file() and p != spec)

@@ -48,7 +48,7 @@ class Registry:
 
     @classmethod
     def default(cls) -> "Registry":
-        """The packaged index and the user's file.
+        """Return the packaged index and the user's file.
 
         Raises:
             RegistryError: both define a plugin, differently.
@@ -76,11 +76,11 @@ class Registry:
 
     @classmethod
     def of(cls, *modules: ModuleType) -> "Registry":
-        """The core and the given modules alone: the program's own decision, no gate."""
+        """Return the core and the given modules alone: the program's own decision, no gate."""
         return cls({}, frozenset(), {**_core(), **{m.__name__: m for m in modules}})
 
     def component(self, kind: Kind, name: str) -> type[Any]:
-        """The class that goes by `name`.
+        """Return the class that goes by `name`.
 
         Raises:
             RegistryError: nobody admitted provides it, its plugin is not installed, disabled,
@@ -101,11 +101,11 @@ class Registry:
         return self.load(owners[0]).of(kind)[name]
 
     def names(self, kind: Kind) -> list[str]:
-        """Every admitted name of a kind, sorted, whether or not its plugin is installed."""
+        """Return every admitted name of a kind, sorted, whether or not its plugin is installed."""
         return sorted({name for names in self._names(kind).values() for name in names})
 
     def name_of(self, kind: Kind, component: type[Any]) -> str | None:
-        """The name that a class goes by, None if nobody admitted provides it.
+        """Return the name that a class goes by, None if nobody admitted provides it.
 
         Plugins that provide some of the kind are imported to find out; broken ones are passed over.
         """
@@ -148,7 +148,7 @@ class Registry:
         )
 
     def provides(self, kind: Kind, name: str) -> bool:
-        """Whether somebody admitted provides a component of this name, installed or not."""
+        """Return whether somebody admitted provides a component of this name, installed or not."""
         return name in self.names(kind)
 
     def known(self, kind: Kind) -> list[Any]:

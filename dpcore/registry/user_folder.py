@@ -5,11 +5,11 @@ from pathlib import Path
 
 
 def data_folder() -> Path:
-    """The folder of the user's data: `$XDG_DATA_HOME/dpcore`, or `~/.local/share/dpcore`."""
+    """Return the folder of the user's data: `$XDG_DATA_HOME/dpcore`, or `~/.local/share/dpcore`."""
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "dpcore"
 
 
 def user_file() -> Path:
-    """The user's own index: `$XDG_CONFIG_HOME/dpcore/registry.yaml`."""
+    """Return the user's own index: `$XDG_CONFIG_HOME/dpcore/registry.yaml`."""
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     return config / "dpcore" / "registry.yaml"

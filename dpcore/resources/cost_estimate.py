@@ -127,7 +127,7 @@ def _of_components(request: Request, part: Domain, limits: Limits, *, blocks: bo
 def with_queries(
     releases: Iterable[Scheduled], request: Request, part: Domain, limits: Limits
 ) -> Resources:
-    """What a request needs with its plan's queries, each as often as it may be asked.
+    """Return what a request needs with its plan's queries, each as often as it may be asked.
 
     Raises:
         ResourceError: more than the limit.
@@ -279,7 +279,7 @@ _BESIDE = 32  # what an event costs beside the values of its curve, in these
 def require_quick(
     request: Request, groups: Iterable[Sequence[tuple[int, Ask]]], limits: Limits
 ) -> int:
-    """The multiplications, if they are no more than the limit.
+    """Return the multiplications, if they are no more than the limit.
 
     Args:
         groups: What is calibrated together: each ask with the number of its release.

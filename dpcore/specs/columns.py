@@ -67,7 +67,7 @@ _LISTED: Mapping[str, tuple[str, ...]] = {
 
 
 def declared_column(node: Node) -> Column:
-    """What the cells of one column must hold, once they are made.
+    """Return what the cells of one column must hold, once they are made.
 
     Raises:
         SpecError: it has none of the forms, or ends, edges or values that are impossible.
@@ -108,7 +108,7 @@ def declared_column(node: Node) -> Column:
 
 
 def derivation(node: Node) -> Derived | None:
-    """How a column is made of others; None where it stands in the file under its own name.
+    """Return how a column is made of others; None where it stands in the file under its own name.
 
     Raises:
         SpecError: it says so in two ways.
@@ -122,7 +122,7 @@ def derivation(node: Node) -> Derived | None:
 
 
 def condition(node: Node, rule: Any) -> Condition:
-    """What a cell of a declared column must be so that its row counts.
+    """Return what a cell of a declared column must be so that its row counts.
 
     Args:
         rule: Of the column.

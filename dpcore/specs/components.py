@@ -73,7 +73,7 @@ def _hints(component: type[Any]) -> dict[str, Any]:
 
 
 def struct_of(component: type[Any], kind: Kind, name: str) -> type[msgspec.Struct]:
-    """The strict struct of a component's mapping form; inner components are references."""
+    """Return the strict struct of a component's mapping form; inner components are references."""
     # `name` admits this component's own name alone, so a mapping cannot pass for another one.
     fields: list[tuple[str, Any, Any]] = [(NAME, typing.Literal[name], msgspec.NODEFAULT)]
     for field, hint, default, inner in _fields(component):
@@ -91,7 +91,7 @@ def struct_of(component: type[Any], kind: Kind, name: str) -> type[msgspec.Struc
 
 
 def bind(node: Node, kind: Kind, registry: Registry) -> Any:
-    """The component that a node describes.
+    """Return the component that a node describes.
 
     Raises:
         SpecError: with the path of the misfit below `node`, and the nearest valid name.

@@ -49,7 +49,7 @@ class Point:
 
 
 def points(spec: Node, grid: Node) -> tuple[Point, ...]:
-    """Every combination of `grid`, the last path varying fastest.
+    """Return every combination of `grid`, the last path varying fastest.
 
     Raises:
         SpecError: a path leads nowhere below `release` or `releases`, a list is empty, or there
@@ -135,7 +135,7 @@ class Declared:
 
 
 def declared(node: Node) -> Declared:
-    """What the spec at `node` declares.
+    """Return what the spec at `node` declares.
 
     Raises:
         SpecError: at the key that is unknown, missing, impossible or at odds with another.
@@ -177,7 +177,7 @@ def declared(node: Node) -> Declared:
 
 
 def child(node: Node, *keys: str) -> Node:
-    """The node at a path of keys that is known to exist."""
+    """Return the node at a path of keys that is known to exist."""
     for key in keys:
         node = node.mapping[key]
     return node

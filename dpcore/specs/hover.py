@@ -10,7 +10,7 @@ _CODE = re.compile(r":math:`([^`]*)`|`([^`]*)`")
 
 
 def arguments(owner: type[Any]) -> dict[str, str]:
-    """What the docstrings of a class and its parents say of each argument, in plain text."""
+    """Return what the docstrings of a class and its parents say of each argument, in plain text."""
     descriptions: dict[str, str] = {}
     # Parents first, so that a class's own words replace those that it inherits.
     for base in reversed(owner.__mro__[:-1]):
@@ -25,7 +25,7 @@ def arguments(owner: type[Any]) -> dict[str, str]:
 
 
 def summary(owner: type[Any]) -> str:
-    """The first line of a class's docstring, in plain text."""
+    """Return the first line of a class's docstring, in plain text."""
     lines = (owner.__doc__ or "").strip().splitlines() or [""]
     return _CODE.sub(lambda match: match[1] or match[2], lines[0])
 

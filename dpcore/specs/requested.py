@@ -187,7 +187,7 @@ MOST_RELEASES = 1000  # of a spec, at every point of its sweep together
 def requested(
     declaration: Declared, node: Node, registry: Registry, looks: Evaluated, folder: Path | None
 ) -> Request:
-    """The request of the spec at `node`; no file that it names is opened.
+    """Return the request of the spec at `node`; no file that it names is opened.
 
     Args:
         looks: What it evaluates.

@@ -47,7 +47,7 @@ _WHERE = ("budget", "release", "releases")
 
 
 def with_rules(node: Node, registry: Registry | None) -> Node:
-    """The spec at `node` with the numbers of its rules, below its budget and its releases.
+    """Return the spec at `node` with the numbers of its rules, below its budget and its releases.
 
     Keys of a rule: `rule`, the statement; `take`, which of its numbers, where it has several;
     `which`, `corrected` (if there is one, by default) or `printed`; `times`, a constant, since

@@ -25,7 +25,7 @@ _RULED = (
 
 
 def json_schema(registry: Registry) -> dict[str, Any]:
-    """The JSON Schema of a spec with every admitted and installed component."""
+    """Return the JSON Schema of a spec with every admitted and installed component."""
     schema, definitions = spec_schema()
     for kind_of_name in (ACCOUNTANT, EVENT):
         definitions[kind_of_name.definition] = {"enum": registry.names(kind_of_name)}

@@ -69,7 +69,7 @@ class Spec:
         return None if self.path is None else self.path.parent
 
     def price(self, coins: PublicCoins | None = None, *, reproduce: bool = False) -> Plan:
-        """The priced plan, at the spec's pinned coins, else at `coins`, else at fresh ones.
+        """Return the priced plan, at the spec's pinned coins, else at `coins`, else at fresh ones.
 
         Args:
             reproduce: Price refuted and conditional claims as printed, without any guarantee.

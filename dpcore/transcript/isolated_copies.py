@@ -43,14 +43,14 @@ class Before(Generic[Thing]):
             self._bytes, self._template = b"", copy.deepcopy(thing)
 
     def copy(self) -> Thing:
-        """A copy that shares nothing with an earlier one, but for what has no copies."""
+        """Return a copy that shares nothing with an earlier one, but for what has no copies."""
         if not self._bytes:
             return copy.deepcopy(cast(Thing, self._template))
         return cast(Thing, pickle.loads(self._bytes))  # noqa: S301  # written by this object
 
 
 def frozen(query: Query) -> Query:
-    """A copy of an ask, whose arrays nobody can write to."""
+    """Copy an ask, whose arrays nobody can write to."""
     return query.with_args(_read_only(query.args))
 
 
@@ -66,7 +66,7 @@ def _read_only(value: Any) -> Any:
 
 
 def transcript(answers: Iterable[Answer]) -> str:
-    """A digest of what was asked, in order, with every byte of the asks' `args`."""
+    """Return a digest of what was asked, in order, with every byte of the asks' `args`."""
     digest = hashlib.sha256()
     # Order and number are part of the digest: the same asks in another order differ.
     for answer in answers:

@@ -50,7 +50,7 @@ class IsolatedRelease:
         return self.scheduled.name
 
     def start(self, coins: PublicCoins, inputs: Inputs) -> tuple[Learner, Public]:
-        """A new copy of the learner, and the public facts that it starts from."""
+        """Return a new copy of the learner, and the public facts that it starts from."""
         # The public part alone sees inputs: the private function gets of them what an ask's `args`
         # say, for all of which its bound holds.
         learner, part = self.before.copy()
@@ -60,7 +60,7 @@ class IsolatedRelease:
     def replay(
         self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs
     ) -> tuple[Published, tuple[Answer, ...]]:
-        """The model and all asks, from released values in order: by the public part alone.
+        """Return the model and all asks, from released values in order: by the public part alone.
 
         Args:
             inputs: What the releases that it names published, copies for this call alone.
@@ -95,7 +95,7 @@ class IsolatedRelease:
     def rebuild(
         self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs
     ) -> Published:
-        """The model, from released values in order of asking.
+        """Return the model, from released values in order of asking.
 
         Raises:
             ReplayError: the values do not fit.
@@ -124,7 +124,7 @@ def _replay_function(
 
 
 def answer_of(ask: Ask, query: Query, number: int, value: NDArray[Any]) -> Answer:
-    """A released value as the learner gets it."""
+    """Return a released value as the learner gets it."""
     return Answer(
         query=query, number=number, value=value, mechanism=ask.mechanism, spread=ask.spread
     )
@@ -138,7 +138,7 @@ class PlannedAsks:
         self._counts: Counter[str] = Counter()
 
     def next(self, query: Query) -> tuple[Ask, int]:
-        """The plan of this ask and its number.
+        """Return the plan of this ask and its number.
 
         Raises:
             ContractError: the query is not planned as it is, or was asked too often.
@@ -170,7 +170,7 @@ class Handover:
         self._objects: dict[str, Before[Published]] = {}
 
     def is_input(self, name: str) -> bool:
-        """Whether some release takes what the release `name` publishes."""
+        """Return whether some release takes what the release `name` publishes."""
         return name in self._names
 
     def keep(self, name: str, published: Published) -> None:

@@ -14,7 +14,7 @@ class LinearKernel(Kernel):
     """The inner product of encoded rows."""
 
     def norm(self, domain: Domain) -> float:
-        """The domain's `feature_norm`, with room for rounding."""
+        """Return the domain's `feature_norm`, with room for rounding."""
         return up(domain.feature_norm, roundings=5000)
 
     def error(self, domain: Domain) -> float:
@@ -22,7 +22,7 @@ class LinearKernel(Kernel):
         return gamma(2 * domain.width) * self.norm(domain) ** 2
 
     def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The squared norm |x|^2 of every row, shape (n, p) to (n,)."""
+        """Return the squared norm |x|^2 of every row, shape (n, p) to (n,)."""
         squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows)
         return squares
 

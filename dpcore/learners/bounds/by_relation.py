@@ -20,7 +20,7 @@ class ByRelation:
     replace_label: float | None = None
 
     def under(self, adjacency: Adjacency) -> tuple[Adjacency, float]:
-        """The smallest of these relations that covers `adjacency`, and its movement."""
+        """Return the smallest of these relations that covers `adjacency`, and its movement."""
         if ADD_REMOVE.covers(adjacency):
             return ADD_REMOVE, self.add_remove
         if self.replace_label is not None and REPLACE_LABEL.covers(adjacency):

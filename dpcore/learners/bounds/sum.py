@@ -36,7 +36,7 @@ class SumBound(SensitivityBound):
     """C for a record that comes or goes, 2C or less for one that is replaced."""
 
     def is_about(self, learner: AnyLearner) -> bool:
-        """Every learner whose sums the core adds."""
+        """Return every learner whose sums the core adds."""
         return sums_exactly(learner)
 
     def sensitivity(
@@ -57,7 +57,7 @@ class SumBound(SensitivityBound):
 
 
 def moved_by_sum(query: Query) -> ByRelation:
-    """What one record moves an exact sum by, for learners with a bound of their own too.
+    """Return what one record moves an exact sum by, for learners with a bound of their own too.
 
     Raises:
         ContractError: the query is about no sum.
