@@ -43,14 +43,14 @@ class Accountant(ABC):
 
     @abstractmethod
     def epsilon(self, delta: float) -> Interval:
-        """Both ends of the least epsilon (nats) that holds at `delta`; the upper end is quoted.
+        """Bound the least epsilon (nats) that holds at `delta` on both sides; quote the upper end.
 
         Raises:
             NoClaimError: nothing finite can be said at this `delta`.
         """
 
     def explain(self, delta: float) -> str:
-        """One clause on how the number was reached."""
+        """Explain in a clause how the number was reached."""
         return type(self).__name__
 
     def accept(self, event: Event, count: int) -> None:

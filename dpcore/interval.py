@@ -93,7 +93,7 @@ class NormalSpread(NoiseLaw):
         return self.width
 
     def quantile(self, miss: float) -> float:
-        """By the sum of the tail, or the normal quantile rounded up to a step."""
+        """Bound a quantile by the sum of the tail, or the normal quantile rounded up to a step."""
         z = -NormalDist().inv_cdf(miss / 2) * _ROUND_UP
         if not self.step:
             return z * self.width

@@ -36,12 +36,12 @@ Numbers = TypeVar("Numbers", float, NDArray[np.float64])
 
 
 def up(value: Numbers, *, roundings: int) -> Numbers:
-    """At least the exact number >= 0 that `value` was computed for, in this many roundings."""
+    """Raise `value`, computed in this many roundings, to at least the exact number >= 0."""
     return value * (1 + _margin(roundings))
 
 
 def down(value: Numbers, *, roundings: int) -> Numbers:
-    """At most the exact number >= 0 that `value` was computed for, in this many roundings."""
+    """Lower `value`, computed in this many roundings, to at most the exact number >= 0."""
     return value * (1 - _margin(roundings))
 
 

@@ -46,7 +46,7 @@ class Sampling(ABC):
         """Why no claim can be made for a relation, or empty."""
 
     def charged(self, asks: int) -> int:
-        """In how many of so many asks a record takes part at most."""
+        """Bound in how many of so many asks a record takes part."""
         return asks
 
 
@@ -113,7 +113,7 @@ class Cyclic(Sampling):
         return "" if adjacency.membership else "Cyclic sampling is for add_remove"
 
     def charged(self, asks: int) -> int:
-        """Those of one group's turns."""
+        """Count the turns of one group."""
         return -(-asks // self.groups)
 
 

@@ -46,7 +46,7 @@ CONVERTIBLE = frozenset(_HALVES)
 
 
 def longest_norm(norms: Iterable[Distance]) -> Distance:
-    """Of several convertible norms the one that no other exceeds: l1, else l2, else linf."""
+    """Choose the convertible norm that no other exceeds: l1, else l2, else linf."""
     return max(norms, key=_HALVES.__getitem__)
 
 
@@ -333,7 +333,7 @@ class SensitivityLaw(AnySensitivity):
         return self.moved.largest
 
     def plain(self) -> dict[str, Any]:
-        """Its ends, its mean, and what is left to chance."""
+        """Return its ends, its mean, and what is left to chance."""
         law = self.law
         return {
             "law": len(law.atoms),

@@ -35,7 +35,7 @@ class NamedCommands(click.Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Its commands as they were defined: help lists them in this order."""
+        """List commands as they were defined: help has them in this order."""
         return [*self.commands]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -113,7 +113,7 @@ class Commands(NamedCommands):
     """The core's table and what plugins offer: a name, its help, and the command once chosen."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Those of the core, and of plugins that are installed."""
+        """List the commands of the core, and of plugins that are installed."""
         # Commands of plugins that are not installed still answer, with a hint, but help leaves them
         # out.
         offer_names = {name for name, offer in offers().items() if offer.is_installed}
@@ -121,7 +121,7 @@ class Commands(NamedCommands):
         return [*(name for name in ORDER if name in names), *sorted(names - {*ORDER})]
 
     def get_command(self, ctx: Any, cmd_name: str) -> click.Command | None:
-        """Its entry, with its help; None if nobody offers it."""
+        """Return a command's entry, with its help; None if nobody offers it."""
         if cmd_name in COMMANDS:
             return click.Command(cmd_name, help=COMMANDS[cmd_name][1])
         offer = offers().get(cmd_name)

@@ -79,12 +79,12 @@ class Binned(Categories):
 
     @classmethod
     def by_year(cls, dates: Dates) -> "Binned":
-        """One bin a year, such as 2024."""
+        """Cut days into bins of a year, such as 2024."""
         return cls._by(dates, lambda d: date(d.year, 1, 1), 366, lambda d: f"{d.year:04}")
 
     @classmethod
     def by_month(cls, dates: Dates) -> "Binned":
-        """One bin a month, such as 2024-01."""
+        """Cut days into bins of a month, such as 2024-01."""
         return cls._by(dates, lambda d: d.replace(day=1), 31, lambda d: f"{d:%Y-%m}")
 
     @classmethod

@@ -118,7 +118,7 @@ class Range:
         return np.clip(np.where(np.isnan(values), default, values), self.low, self.high)
 
     def offset(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Where numbers stand as labels. Shape (n,)."""
+        """Return numbers minus the centre of the labels. Shape (n,)."""
         # Clipped once more, since the subtraction rounds: the label bound holds in floats.
         return np.clip(self.clip(numbers) - self.centre, -self.half_width, self.half_width)
 
@@ -131,7 +131,7 @@ class Range:
         return float(np.mean(labels))
 
     def position(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Where numbers stand in [-1, 1], from the low end to the high one. Shape (n,)."""
+        """Map numbers to [-1, 1], from the low end to the high one. Shape (n,)."""
         # Clipped once more, since the quotient may round beyond [-1, 1].
         return np.clip(2 * (self.clip(numbers) - self.low) / (self.high - self.low) - 1, -1, 1)
 
@@ -213,7 +213,7 @@ class Dates(Range):
         zone: str | None = None,
         offsets: Literal["required", "none"] | None = None,
     ) -> "Dates":
-        """From the first date to the last."""
+        """Make the column of dates from the first to the last."""
         return cls(
             day(low), day(high), None if default is None else day(default), missing, zone, offsets
         )

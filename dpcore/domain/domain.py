@@ -397,7 +397,7 @@ class Domain:
 
 
 def encoded_names(domain: Domain) -> tuple[str, ...]:
-    """One name for each encoded column, in order of encoding.
+    """Name each encoded column, in order of encoding.
 
     A range is called as it is declared, and `COLUMN missing` marks its missing entries where they
     are kept. Categories are called `COLUMN=VALUE`; of two only the second has a column.

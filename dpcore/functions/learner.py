@@ -64,7 +64,7 @@ class FunctionLearner(AnyLearner):
 
     @abstractmethod
     def function_query(self, public: Public) -> FunctionQuery:
-        """Its only query. Pure in `public`."""
+        """Return the learner's only query. Pure in `public`."""
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Return the one query, for the function."""

@@ -48,7 +48,7 @@ class Statement:
         return defaults
 
     def values(self, parameters: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-        """Both by their labels, each as named numbers.
+        """Evaluate both by their labels, each as named numbers.
 
         Args:
             parameters: Parameters by name or symbol: finite numbers >= 0, or whether.

@@ -254,7 +254,7 @@ class Ledger(Drawn):
         return left_of(limits_in(row), self.analyst, self._sums_after(row).left())
 
     def limits(self) -> dict[str, Spent]:
-        """By analyst: the limit, and what was spent of it."""
+        """Return each analyst's limit, and what was spent of it."""
         with self._reading() as transaction:
             entries = limits_in(transaction.last(*HOLDERS))
         return {analyst: spent_by(entries, analyst) for analyst in entries}
@@ -302,7 +302,7 @@ class Ledger(Drawn):
             return Verified(faults=(error.message,))
 
     def export(self) -> Iterator[bytes]:
-        """Everything recorded, as the text of one JSON object, piece by piece."""
+        """Export everything recorded, as the text of one JSON object, piece by piece."""
         opening = msgspec.json.encode(self.name).decode()
         yield f'{{\n  "ledger": {opening},\n  "rows": ['.encode()
         for number, row in enumerate(self.iterate_rows()):

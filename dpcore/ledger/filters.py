@@ -230,7 +230,7 @@ class GaussianFilter(Filter):
         return attrs.evolve(self, mu_squared=Dyadic(0), additions=0)
 
     def mu_left(self) -> float:
-        """About the largest mu of one more release, rounded down."""
+        """Find about the largest mu of one more release, rounded down."""
         budget_mu = gaussian_mu(self.epsilon, self.delta)
         # 1e-12 is far above the rounding of the inversion and of the square.
         return math.sqrt(

@@ -20,7 +20,7 @@ class UnknownLedgerError(SpecError):
 
 
 def ledgers_folder() -> Path:
-    """Where ledgers live that go by a name: `ledgers` in the user's data folder."""
+    """Locate ledgers that go by a name: `ledgers` in the user's data folder."""
     return data_folder() / "ledgers"
 
 
@@ -76,7 +76,7 @@ def journal_at(place: str | Path) -> tuple[str, Journal]:
 
 
 def unknown(place: str | Path) -> UnknownLedgerError:
-    """That there is none, and how to make one."""
+    """Say that there is none, and how to make one."""
     is_file = isinstance(place, Path)
     fault = f"at {place}" if is_file else f"is called {place!r}{near(str(place), ledger_names())}"
     return UnknownLedgerError(

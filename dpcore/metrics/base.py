@@ -72,7 +72,7 @@ class Held:
         return np.asarray(self.probabilities[:, 1])
 
     def classes(self) -> NDArray[np.intp]:
-        """Of every label, the number of its class; shape (n,)."""
+        """Return the number of each label's class; shape (n,)."""
         assert isinstance(self.target, Classes), "the target is classes"
         # By way of labels, so that classes are numbered as learners saw them.
         return np.asarray(self.target.codes(centre_labels(self.target, self.truth)), dtype=np.intp)
@@ -109,7 +109,7 @@ class Curve:
     points: NDArray[np.float64]
 
     def told(self) -> dict[str, Any]:
-        """As what a JSON file can hold."""
+        """Convert to what a JSON file can hold."""
         return {
             "across": self.across,
             "up": self.up,

@@ -26,10 +26,10 @@ class MeanMetric(PricedMetric):
 
     @abstractmethod
     def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-        """One term a record, of predictions and labels in the file's units. Shape (n,)."""
+        """Compute a term a record, of predictions and labels in the file's units. Shape (n,)."""
 
     def source(self, name: str) -> str:
-        """One clause: the statistic is a mean of terms in a public range."""
+        """State in a clause that the statistic is a mean of terms in a public range."""
         return f"mean of {name} terms over the hold-out, each in a public range"
 
     def statistic(self, hold_out: Held) -> float:

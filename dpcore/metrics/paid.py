@@ -53,7 +53,7 @@ class PrivateLook:
     def asks(
         self, releases: tuple[str, ...], domain: Domain, adjacency: Adjacency, holdout: float
     ) -> tuple[Ask, ...]:
-        """One Laplace release for each metric of each release.
+        """Plan a Laplace release for each metric of each release.
 
         Raises:
             NoClaimError: under add/remove, where the size of the hold-out is private.

@@ -50,12 +50,12 @@ class ErrorBars(ABC):
 
     @abstractmethod
     def degrees(self, width: int) -> int:
-        """Of freedom of the noise: how many independent normals it is made of."""
+        """Return the noise's degrees of freedom: how many independent normals it is made of."""
 
     def half_widths(
         self, phi: NDArray[np.float64], level: float, *, together: bool
     ) -> NDArray[np.float64]:
-        """Of an interval around each score, shape (n,).
+        """Return half the width of the interval around each score, shape (n,).
 
         Args:
             together: Whether intervals at all features there are hold at once.
@@ -103,7 +103,7 @@ class NoBars(ErrorBars):
         raise ContractError(f"this model has no error bars: {self.reason}")
 
     def describe(self) -> str:
-        """That there are no bars, and the reason."""
+        """Say that there are no bars, and why."""
         return f"{NONE}: {self.reason}"
 
 

@@ -222,13 +222,13 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         return (self.estimate > self.high) & is_cut
 
     def to_pandas(self) -> Any:
-        """As a data frame; needs pandas."""
+        """Convert to a data frame; needs pandas."""
         import pandas  # type: ignore[import-untyped]  # an extra of the reader's
 
         return pandas.DataFrame(self.columns)
 
     def to_arrow(self) -> Any:
-        """As an Arrow table; needs pyarrow."""
+        """Convert to an Arrow table; needs pyarrow."""
         import pyarrow  # type: ignore[import-not-found,unused-ignore]  # an extra of the reader's
 
         return pyarrow.table({name: list(column) for name, column in self.columns.items()})

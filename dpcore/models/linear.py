@@ -75,7 +75,7 @@ class LinearModel(ShownModel):
     def intervals(
         self, table: Table, level: float = 0.95, *, together: bool = False
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Where predictions of the same fit without noise lie, clipped to the label range.
+        """Bound predictions of the same fit without noise, clipped to the label range.
 
         Args:
             level: With what probability each interval holds.

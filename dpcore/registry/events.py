@@ -177,7 +177,7 @@ class Catalogue:
             raise _as_spec_error(name, error) from error
 
     def event(self, data: object, adjacency: Adjacency, optional: tuple[str, ...] = ()) -> Event:
-        """One event, from a mapping in a file.
+        """Read one event from a mapping in a file.
 
         Args:
             optional: Keys that the mapping may hold beside the event's own.

@@ -18,7 +18,7 @@ _LISTED = {
 
 
 def shipped(registry: Registry, shelf: Shelf) -> dict[str, Any]:
-    """Everything on one shelf by name, sorted; plugins that cannot be loaded are passed over.
+    """List all on one shelf by name, sorted; plugins that cannot be loaded are passed over.
 
     Where two plugins give one name, it is the one's that ships with dpcore, else the first one's.
     """

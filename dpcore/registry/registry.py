@@ -152,7 +152,7 @@ class Registry:
         return name in self.names(kind)
 
     def known(self, kind: Kind) -> list[Any]:
-        """Everything of a kind that installed plugins provide; no run's versions depend on it."""
+        """List all of a kind that installed plugins provide; no run's versions depend on it."""
         # In another registry, because what is loaded in this one counts as used by the run.
         other_registry = Registry(self.entries, self.disabled, self.modules)
         components = []

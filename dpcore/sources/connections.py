@@ -42,7 +42,7 @@ Connection = Sqlite | Postgresql
 
 
 def connections_file() -> Path:
-    """Where the operator's connections stand: `$XDG_CONFIG_HOME/dpcore/connections.yaml`."""
+    """Locate the operator's connections: `$XDG_CONFIG_HOME/dpcore/connections.yaml`."""
     config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(config) / "dpcore" / "connections.yaml"
 

@@ -37,7 +37,7 @@ class Listing:
 
     @classmethod
     def of(cls, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Listing:
-        """From cells of any kind; numbers are told by four digits."""
+        """Make a table from cells of any kind; numbers have four digits."""
         columns = list(zip(*rows, strict=True)) or [()] * len(headings)
         numeric = tuple(
             bool(column) and all(isinstance(cell, int | float) for cell in column)

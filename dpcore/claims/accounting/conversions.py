@@ -105,7 +105,7 @@ def zcdp_to_epsilon(rho: float, delta: float) -> float:
 
 
 def event_epsilon(event: Event, delta: float) -> Interval:
-    """Where the curve of this one event falls to `delta`, both directions (in nats).
+    """Find where the curve of this one event falls to `delta`, both directions (in nats).
 
     By bisection on `delta(epsilon, direction)`; the upper end errs upwards, the lower end
     comes from `delta_lower`.
@@ -119,7 +119,7 @@ def event_epsilon(event: Event, delta: float) -> Interval:
 
 
 def epsilon_end(event: Event, delta: float, *, lower: bool) -> float:
-    """One end of `event_epsilon`, for who needs no other: each costs many values of the curve.
+    """Find one end of `event_epsilon` alone: each costs many values of the curve.
 
     Raises:
         NoClaimError: the upper end has none up to 1e6.

@@ -42,7 +42,7 @@ class SumBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """By the declaration of the query."""
+        """Read the sensitivity off the declaration of the query."""
         # The claim reads the declaration alone: no record, and nothing that the learner computes.
         if not isinstance(query, SumQuery):
             return Refused(f"{query.name!r} declares no sum")

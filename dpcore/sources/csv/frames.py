@@ -117,7 +117,7 @@ def _walked_joins(chunk: bytes, feeds: NDArray[np.intp], delimiter: str) -> NDAr
 
 
 def walk_frames(file: BinaryIO, start: int, delimiter: str) -> Iterator[tuple[int, bool]]:
-    """Where frames end from the start of one on, in bounded memory whatever their length.
+    """Find where frames end, from the start of one on, in bounded memory whatever their length.
 
     Yields:
         A place, and whether what lies before it is one frame, or lines that are frames alone.

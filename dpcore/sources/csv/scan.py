@@ -98,7 +98,7 @@ def _breaks(
 
 
 def bare_points(chunk: bytes, point: str) -> NDArray[np.intp]:
-    """Where a decimal sign is not followed by a digit, so that it ends no number of ours."""
+    """Find decimal signs without a digit behind them, which end no number of ours."""
     codes = np.frombuffer(chunk, np.uint8)
     is_bare = codes[1:] - _ZERO > 9  # unsigned: what lies before the digits is above them
     is_bare &= codes[:-1] == ord(point)

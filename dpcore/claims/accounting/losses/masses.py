@@ -100,7 +100,7 @@ class Extent:
 
     @classmethod
     def between(cls, event: Event, direction: Direction, top: float, reverse: float) -> "Extent":
-        """From how far losses reach in the two directions (`reach`).
+        """Make the extent from how far losses reach in the two directions (`reach`).
 
         Raises:
             NoClaimError: losses beyond 600 nats are not negligible.
@@ -219,7 +219,7 @@ def masses_above(event: Event, direction: Direction, extent: Extent, step: float
 def masses_both(
     event: Event, direction: Direction, extent: Extent, step: float
 ) -> tuple[Masses, Masses | None]:
-    """That measure, and one whose curve is nowhere above the event's (None: nothing is known)."""
+    """Return that measure, and one nowhere above the event's (None: nothing is known)."""
     knots, curve = _curve_above(event, direction, extent, step)
     below = _measure_below(event, direction, extent, step, curve) if event.attained else None
     return _measure_above(knots, curve, step), below

@@ -20,7 +20,7 @@ _FEW = 16  # kinds of events whose own curves are inverted one by one
 
 
 def all_methods(adjacency: Adjacency) -> dict[str, Accountant]:
-    """One empty accountant of each of the core's methods, by name, the cheap ones first."""
+    """Make an empty accountant of each of the core's methods, by name, the cheap ones first."""
     return {
         _EXACT: GdpAccountant(adjacency),
         "basic": BasicAccountant(adjacency),

@@ -36,7 +36,7 @@ class BasicAccountant(Accountant):
         )
 
     def epsilon(self, delta: float) -> Interval:
-        """By inverting each event's own curve at its part of `delta`."""
+        """Add the epsilons at which each event's own curve falls to its part of `delta`."""
         need(0 <= delta < 1, ValueError, f"delta must be in [0, 1), got delta={delta!r}")
         if not self.spent:
             return Interval(0.0, 0.0)

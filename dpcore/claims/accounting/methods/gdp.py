@@ -49,7 +49,7 @@ class GdpAccountant(Accountant):
         return _root(self.mu_squared) * (1 + sign * gamma(4 + 2 * self.additions))
 
     def epsilon(self, delta: float) -> Interval:
-        """By inverting the exact curve.
+        """Invert the exact curve.
 
         Raises:
             NoClaimError: at delta = 0 a Gaussian has no finite epsilon.
@@ -63,7 +63,7 @@ class GdpAccountant(Accountant):
         )
 
     def explain(self, delta: float) -> str:
-        """One clause with the composed mu, to six digits."""
+        """Return a clause with the composed mu, to six digits."""
         return f"exact Gaussian composition, mu = {self._mu(+1):.6g}"
 
 

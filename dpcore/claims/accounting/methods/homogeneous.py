@@ -116,6 +116,6 @@ class HomogeneousAccountant(Accountant):
         return max(0.0, crossing + gamma(32) * (1 + abs(crossing)))
 
     def explain(self, delta: float) -> str:
-        """One clause with the common claim and the number of its copies."""
+        """Return a clause with the common claim and the number of its copies."""
         claim = "nothing" if self.claim is None else f"({self.claim[0]:.6g}, {self.claim[1]:.6g})"
         return f"optimal composition of {self.copies} claims of {claim}"

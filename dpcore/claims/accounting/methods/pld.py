@@ -65,7 +65,7 @@ class PldAccountant(Accountant):
         return attrs.evolve(self, spent=spend(self.spent, event, int(count)))
 
     def epsilon(self, delta: float) -> Interval:
-        """Both ends of the composed curve.
+        """Invert both ends of the composed curve.
 
         Raises:
             NoClaimError: delta = 0 with an event that has no pure epsilon, infinite losses are

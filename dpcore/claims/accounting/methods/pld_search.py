@@ -76,7 +76,7 @@ class Search:
     _results: dict[object, object] = attrs.field(repr=False)
 
     def epsilon(self, delta: float) -> Interval:
-        """Both ends of the composed curve.
+        """Invert both ends of the composed curve.
 
         Raises:
             NoClaimError: delta = 0 with an event that has no pure epsilon, infinite losses are
@@ -354,7 +354,7 @@ def _round_down(step: float) -> float:
 
 
 def best_tilt(groups: list[Group], delta: float) -> tuple[float, float]:
-    r"""About the theta at which the log moments K imply the least epsilon, and that epsilon.
+    r"""Find about where the log moments K imply the least epsilon: theta, and that epsilon.
 
     With :math:`\delta' = \delta - p_\infty` it minimises
 

@@ -56,7 +56,7 @@ class ZcdpAccountant(Accountant):
         return Interval(0.0, zcdp_to_epsilon(self.rho * (1 + gamma(4 + 2 * self.additions)), delta))
 
     def explain(self, delta: float) -> str:
-        """One clause with the total rho, to six digits."""
+        """Return a clause with the total rho, to six digits."""
         return f"zCDP composition, rho = {self.rho:.6g}"
 
 
