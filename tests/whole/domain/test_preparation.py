@@ -429,9 +429,9 @@ def test_missing_is_about_the_cell_and_not_about_what_it_counts_as():
         columns={"bmi": Range(10, 60), "gap": dpcore.Categories(("false", "true"))},
         derived={"gap": Derived(MISSING, ("bmi",))},
     )
-    request = attrs.evolve(
-        spec_at("add_remove", "private").request, domain=domain, on_invalid="project"
-    )
+    request = spec_at("add_remove", "private").request
+    intake = attrs.evolve(request.records, on_invalid="project")
+    request = attrs.evolve(request, domain=domain, records=intake)
     rows = open_table(request, {"bmi": ["20", "n/k", ""]}, SecretCoins.rehearsal(0)).train
     assert sorted(rows.features[:, 1].tolist()) == [-1.0, -1.0, 1.0]
 

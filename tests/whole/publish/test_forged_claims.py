@@ -11,10 +11,13 @@ import yaml
 
 import dpcore
 from dpcore.errors import ReplayError, ResourceError
+from dpcore.models.description import describe
 from dpcore.published import folder as run_folder
 from dpcore.published.lock import Lock, relock, relocked
+from dpcore.published.stacking import unstacked
 from dpcore.randomness import PublicCoins
 from dpcore.specs.spec import spec_of_plain
+from dpcore.transcript.isolated_copies import collect_arrays
 from dpcore.transcript.rebuild import isolate, rebuild
 
 from published.make import ARCHIVE
@@ -91,13 +94,11 @@ def forged(source, target, change):
     lock = relocked(lock, spec, plan)
     with np.load(public / run_folder.ANSWERS) as archive:
         arrays = dict(archive)
-    values = {
-        name: tuple(answers.values) for name, answers in run_folder.unstacked(arrays, 10**6).items()
-    }
+    values = {name: tuple(answers.values) for name, answers in unstacked(arrays, 10**6).items()}
     models = rebuild(isolate(plan.schedule.releases), values, coins)
-    tables = run_folder.tables_of(models, {n: run_folder.describe(m) for n, m in models.items()})
-    parameters = {name: run_folder.collect_arrays(model) for name, model in models.items()}
-    files = run_folder._files(lock, arrays, {}, models, parameters, tables, plan.guarantee)
+    tables = run_folder.tables_of(models, {n: describe(m) for n, m in models.items()})
+    parameters = {name: collect_arrays(model) for name, model in models.items()}
+    files = run_folder.files_of(lock, arrays, {}, models, parameters, tables, plan.guarantee)
     for name, content in files.items():
         (public / name).write_bytes(content)
     return target
