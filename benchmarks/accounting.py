@@ -132,7 +132,7 @@ def fuzz(sets: int = 300) -> None:
         accountant, found = run()
         times.append((time.process_time() - start, seed))
         spent = accountant.methods["pld"].spent
-        attained = all(event.attained and not isinstance(event, ZcdpEvent) for event in spent)
+        attained = all(event.curve.attained and not isinstance(event, ZcdpEvent) for event in spent)
         if attained and found.upper > 0:
             widths.append((found.width / max(1.0, found.upper), seed))
     print(

@@ -130,7 +130,7 @@ _HOME = {
 # Module to its public names that are not here.
 _IN_MODULES = {
     "dpcore.domain": "Classes Dates People Texts",
-    "dpcore.event": "Claims Direction",
+    "dpcore.event": "Claims Direction PrivacyCurve VectorCurve",
     "dpcore.exact": "Exact",
     "dpcore.functions": (
         "Expansion FunctionLearner FunctionQuery Interactive Kernel Oracle Process ProcessQuery"

@@ -104,51 +104,46 @@ class Claims:
 
 _FORMER = {
     *("pure_epsilon", "approximate_claim", "gaussian_mu", "zcdp_rho", "renyi"),
-    "epsilon_end",
+    *("epsilon_end", "delta", "delta_lower", "delta_error", "curve_lower", "anchor"),
 }
-"""Members of events before they had `claims`."""
+"""Members of events before they had `claims` and a `PrivacyCurve`."""
 
 
-class Event(Shown, ABC):
-    """One application of a mechanism, for one adjacency. Immutable; equal events are `==`."""
+class PrivacyCurve(ABC):
+    """A hockey-stick curve in both directions: from above, and from below where that is proved.
 
-    adjacency: Adjacency
-
-    inverses: ClassVar[Mapping[str, str]] = {}
-    """Fields whose inverse a file may give, by the inverse's name (`noise_multiplier`: a shift)."""
+    Whoever writes one states `upper_at`, or `upper` in a `VectorCurve`. All else has a default that
+    claims nothing.
+    """
 
     is_costly: ClassVar[bool] = False
-    """Whether values of its curve cost so much that interpolation looks for a crossing."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse members that `claims` took the place of.
-
-        They would be passed over, and a class between that has `claims` could state less loss.
-
-        Raises:
-            ContractError: the class defines one of them.
-        """
-        super().__init_subclass__(**options)
-        former = sorted(_FORMER & cls.__dict__.keys())
-        need(
-            not former,
-            ContractError,
-            f"{cls.__name__} defines {', '.join(former)}, which nothing reads: state it in the "
-            "property `claims`, a dpcore.event.Claims",
-        )
-
-    @property
-    def atoms(self) -> int:
-        """How many curves one value of its curve takes, 1 unless it is a mixture; for estimates."""
-        return 1
+    """Whether values cost so much that interpolation looks for a crossing."""
 
     @abstractmethod
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """Upper end of the curve at `epsilon` >= 0 (nats), in [0, 1]; nonincreasing in epsilon."""
+    def upper_at(self, epsilon: float, direction: Direction) -> float:
+        """Upper end at `epsilon` >= 0 (nats), in [0, 1]; nonincreasing in epsilon."""
+
+    def lower_at(self, epsilon: float, direction: Direction) -> float:
+        """Lower end: `upper_at - error`, rounded down; 0 where none is proved.
+
+        None is proved where the curve is not `attained`: the upper end is a bound alone then.
+        """
+        if not self.attained:
+            return 0.0
+        # a generous allowance for rounding: a lower end may be too small, never too large
+        return max(0.0, down(self.upper_at(epsilon, direction) - self.error, roundings=5000))
+
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """`upper_at` at an array of epsilons >= 0, shape (k,). Override for speed."""
+        return np.array([self.upper_at(float(epsilon), direction) for epsilon in epsilons])
+
+    def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """`lower_at` at an array of epsilons >= 0, shape (k,). Override for speed."""
+        return np.array([self.lower_at(float(epsilon), direction) for epsilon in epsilons])
 
     @property
-    def delta_error(self) -> float:
-        """How far `delta` may lie above the truth (absolute); 0 up to a few ulps by default."""
+    def error(self) -> float:
+        """How far the upper end may lie above the truth (absolute); 0 up to a few ulps."""
         return 0.0
 
     @property
@@ -165,39 +160,97 @@ class Event(Shown, ABC):
         """
         return True
 
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """Lower end of the curve: `delta - delta_error`, rounded down; 0 where none is proved.
+    @property
+    def atoms(self) -> int:
+        """How many curves one value takes, 1 unless it is a mixture; for estimates."""
+        return 1
 
-        None is proved where the curve is not `attained`: `delta` is an upper bound then.
+    def largest_loss(self, direction: Direction) -> float | None:
+        """A loss of positive probability above which no finite loss lies; None if none is known.
+
+        A grid that contains it wastes nothing there. It steers tightness only, never soundness.
+        Whoever does not override it leaves it to the event's claims (`largest_loss`).
         """
-        if not self.attained:
-            return 0.0
-        # a generous allowance for rounding: a lower end may be too small, never too large
-        return max(0.0, down(self.delta(epsilon, direction) - self.delta_error, roundings=5000))
-
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """`delta` at an array of epsilons >= 0, shape (k,). Override for speed."""
-        return np.array([self.delta(float(epsilon), direction) for epsilon in epsilons])
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
-        """`delta_lower` at an array of epsilons >= 0, shape (k,). Override for speed."""
-        return np.array([self.delta_lower(float(epsilon), direction) for epsilon in epsilons])
-
-    def anchor(self, direction: Direction) -> float | None:
-        """A privacy loss that has positive probability and above which no finite loss lies.
-
-        A grid that contains it wastes nothing there. Defaults to the epsilon that the event is
-        known by, which is the pure one where there is one; it steers tightness only, never
-        soundness.
-        """
-        claim = self.claims.approximate
-        return None if claim is None else claim[0]
+        return None
 
     def infinite_mass(self, direction: Direction) -> float:
         """A lower bound on the limit of the curve, the probability of an infinite loss."""
         return 0.0
+
+
+class VectorCurve(PrivacyCurve):
+    """A curve that is computed for many epsilons at once."""
+
+    @abstractmethod
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """Upper ends at an array of epsilons >= 0, shape (k,)."""
+
+    def upper_at(self, epsilon: float, direction: Direction) -> float:
+        """The upper end at one epsilon >= 0 (nats), computed by `upper`."""
+        return float(self.upper(np.array([epsilon]), direction)[0])
+
+
+class TwoEnds(VectorCurve):
+    """A curve that is computed from above and from below in the same way."""
+
+    @abstractmethod
+    def ends(
+        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
+    ) -> NDArray[np.float64]:
+        """Upper, or lower, ends of the curve at an array of epsilons >= 0, shape (k,)."""
+
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """Upper ends of the curve at an array of epsilons >= 0, shape (k,)."""
+        return self.ends(epsilons, direction, lower=False)
+
+    def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """Lower ends of the curve at an array of epsilons >= 0, shape (k,)."""
+        return self.ends(epsilons, direction, lower=True)
+
+    def lower_at(self, epsilon: float, direction: Direction) -> float:
+        """The lower end at one epsilon >= 0 (nats), computed by `lower`."""
+        return float(self.lower(np.array([epsilon]), direction)[0])
+
+
+class Event(Shown, ABC):
+    """One application of a mechanism, for one adjacency. Immutable; equal events are `==`."""
+
+    adjacency: Adjacency
+
+    inverses: ClassVar[Mapping[str, str]] = {}
+    """Fields whose inverse a file may give, by the inverse's name (`noise_multiplier`: a shift)."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse members that `claims` and `curve` took the place of.
+
+        They would be passed over, and a class between that has the new ones could state less loss.
+
+        Raises:
+            ContractError: the class defines one of them.
+        """
+        super().__init_subclass__(**options)
+        former = sorted(_FORMER & cls.__dict__.keys())
+        former += ["curve as a method"] * callable(cls.__dict__.get("curve"))
+        need(
+            not former,
+            ContractError,
+            f"{cls.__name__} defines {', '.join(former)}, which nothing reads: state it in the "
+            "property `claims`, a dpcore.event.Claims, or in `curve`, a dpcore.event.PrivacyCurve",
+        )
+
+    @property
+    def curve(self) -> PrivacyCurve:
+        """Its privacy curve: the event itself, where it is a `PrivacyCurve` as well.
+
+        Raises:
+            ContractError: it is none, and states none.
+        """
+        if not isinstance(self, PrivacyCurve):
+            raise ContractError(
+                f"{type(self).__name__} states no curve: define the property `curve`, or extend "
+                "dpcore.event.PrivacyCurve as well"
+            )
+        return self
 
     def parts(self) -> tuple[tuple[Event, int], ...]:
         """The events this one is composed of, with counts; an accountant composes these."""
@@ -209,20 +262,8 @@ class Event(Shown, ABC):
         return Claims()
 
 
-class VectorEvent(Event):
-    """An event whose curve is computed for many epsilons at once."""
-
-    @abstractmethod
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve at an array of epsilons >= 0, shape (k,)."""
-
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        """The curve at one epsilon >= 0 (nats), computed by `curve`."""
-        return float(self.curve(np.array([epsilon]), direction)[0])
-
-
 @attrs.frozen(kw_only=True)
-class CompoundEvent(VectorEvent):
+class CompoundEvent(Event):
     """An event made of another one, `event`, and for the same relation."""
 
     event: Event
@@ -233,35 +274,19 @@ class CompoundEvent(VectorEvent):
         return self.event.adjacency
 
 
-class TwoEnds(VectorEvent):
-    """An event whose curve is computed from above and from below in the same way."""
-
-    @abstractmethod
-    def ends(
-        self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
-    ) -> NDArray[np.float64]:
-        """Upper, or lower, ends of the curve at an array of epsilons >= 0, shape (k,)."""
-
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """Upper ends of the curve at an array of epsilons >= 0, shape (k,)."""
-        return self.ends(epsilons, direction, lower=False)
-
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
-        """Lower ends of the curve at an array of epsilons >= 0, shape (k,)."""
-        return self.ends(epsilons, direction, lower=True)
-
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
-        """The lower end at one epsilon >= 0 (nats), computed by `curve_lower`."""
-        return float(self.curve_lower(np.array([epsilon]), direction)[0])
+def largest_loss(event: Event, direction: Direction) -> float | None:
+    """What an event's curve says of its largest loss; by default the epsilon it is known by."""
+    curve, claim = event.curve, event.claims.approximate
+    if type(curve).largest_loss is not PrivacyCurve.largest_loss:
+        return curve.largest_loss(direction)
+    return None if claim is None else claim[0]
 
 
 def extended_curve(
     event: Event, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
 ) -> NDArray[np.float64]:
     """The curve (upper or lower end) at sorted real epsilons, in [0, 1]; shape (k,)."""
-    method = event.curve_lower if lower else event.curve
+    method = event.curve.lower if lower else event.curve.upper
     split = int(np.searchsorted(epsilons, 0.0))
     values = np.empty(len(epsilons))
     if split:

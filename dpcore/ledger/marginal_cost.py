@@ -123,7 +123,7 @@ def _join_reserve(
 ) -> tuple[PldAccountant, bool]:
     """The list and the rest, and whether the list is the same in both directions."""
     accountant = PldAccountant(adjacency).compose_all(events)
-    symmetric = all(event.symmetric for event in accountant.spent)
+    symmetric = all(event.curve.symmetric for event in accountant.spent)
     # Rounded up: a larger rest only raises the left side of the inequality.
     mu = math.sqrt(reserve) * (1 + gamma(4))
     # The rest follows the list, so that choices of one kind are joined to it.

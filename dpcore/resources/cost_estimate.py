@@ -13,8 +13,8 @@ The price of pricing itself: how much a plan's calibration computes, counted bef
 
 Calibration composes all events about ten times, and looks at each distinct one's privacy curve at
 some thousands of points. All exactly Gaussian events are one event to every accountant. A mixture
-costs as much as the curves that it is a mixture of (`Event.atoms`). The count follows from the
-public spec alone and is the same on every machine; it is an estimate, to within a small factor.
+costs as much as the curves that it is a mixture of (`PrivacyCurve.atoms`). The count follows from
+the public spec alone and is the same on every machine; it is an estimate, to within a small factor.
 """
 
 import contextlib
@@ -295,7 +295,9 @@ def require_quick(
                 # Equal events are composed as one, so that only distinct ones cost anything.
                 if kind not in kinds:
                     kinds.add(kind)
-                    total += _POINTS * _VALUE * (_BESIDE + (1 if kind is None else kind.atoms))
+                    total += (
+                        _POINTS * _VALUE * (_BESIDE + (1 if kind is None else kind.curve.atoms))
+                    )
             if total > limit and culprit is None:
                 culprit = number
     if culprit is None:

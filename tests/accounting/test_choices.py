@@ -71,7 +71,7 @@ def test_the_joint_curve_lies_just_above_the_best_analyst(epsilon_0, count, mu):
     last = gaussian(mu) if mu else nothing
     for epsilon in np.linspace(0.02, 0.7, 5) * epsilon_0 * count:
         truth = analyst((epsilon_0,) * count, 24, float(epsilon), last)
-        found = event.delta(float(epsilon), Direction.ADD)
+        found = event.curve.upper_at(float(epsilon), Direction.ADD)
         assert truth <= found
         # and it is not vacuous: what a hundredth less of range would lose, about, is more
         less = analyst((epsilon_0,) * count, 24, float(epsilon) * 0.985, last)

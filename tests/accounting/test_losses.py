@@ -22,7 +22,7 @@ from dpcore.claims.events.randomized_response import (
 )
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.errors import NoClaimError
-from dpcore.event import Direction, Event, extended_curve
+from dpcore.event import Direction, Event, PrivacyCurve, extended_curve
 
 from oracles import accounting as oracles
 
@@ -51,14 +51,16 @@ UPPER = HitMixtureEvent(mus=(0.5, 1.0), weights=(0.2, 0.03), adjacency=REPLACE_O
 
 
 @attrs.frozen(kw_only=True)
-class OnlyACurve(Event):
+class OnlyACurve(Event, PrivacyCurve):
     """A third-party event that gives nothing but `delta`."""
 
     mu: float
     adjacency: Adjacency
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
-        return GaussianEvent(mu=self.mu, adjacency=self.adjacency).delta(epsilon, direction)
+    def upper_at(self, epsilon: float, direction: Direction) -> float:
+        return GaussianEvent(mu=self.mu, adjacency=self.adjacency).curve.upper_at(
+            epsilon, direction
+        )
 
 
 def curve_of(masses: Masses, epsilons: np.ndarray) -> np.ndarray:

@@ -44,7 +44,7 @@ from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.claims.mechanisms.l2_gamma import L2GammaEvent
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.errors import ContractError, RegistryError, SpecError
-from dpcore.event import Claims, Event
+from dpcore.event import Claims, Event, PrivacyCurve
 from dpcore.ledger.event_text import (
     UnknownEventError,
     read_event as read_from,
@@ -286,7 +286,7 @@ def test_what_earlier_versions_stored_reads_back_and_is_stored_alike(line):
 
 
 @attrs.frozen(kw_only=True)
-class Steps(Event):
+class Steps(Event, PrivacyCurve):
     """An event of a plugin's own, with every type of field that is stored.
 
     Args:
@@ -298,8 +298,8 @@ class Steps(Event):
     inner: Event
     adjacency: "Adjacency"
 
-    def delta(self, epsilon, direction):
-        return self.inner.delta(epsilon, direction)
+    def upper_at(self, epsilon, direction):
+        return self.inner.curve.upper_at(epsilon, direction)
 
     @property
     def claims(self):

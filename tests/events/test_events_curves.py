@@ -39,8 +39,8 @@ REMOVE, ADD = Direction.REMOVE, Direction.ADD
 
 
 def encloses(event, epsilon, truth, direction=REMOVE, tight=1e-6):
-    upper = event.delta(epsilon, direction)
-    lower = event.delta_lower(epsilon, direction)
+    upper = event.curve.upper_at(epsilon, direction)
+    lower = event.curve.lower_at(epsilon, direction)
     assert lower <= truth * (1 + 1e-11) + 1e-300
     assert upper >= truth * (1 - 1e-11)
     assert upper <= truth * (1 + tight) + 2e-15
@@ -87,7 +87,7 @@ def test_several_laplace_coordinates_lie_below_one(shifts):
     one = LaplaceEvent(shift=sum(shifts), adjacency=A)
     for epsilon in np.linspace(0, sum(shifts) * 0.98, 25):
         several = np.sum(total * np.maximum(-np.expm1(epsilon - losses), 0.0))
-        assert several <= one.delta(epsilon, REMOVE) + len(shifts) * h
+        assert several <= one.curve.upper_at(epsilon, REMOVE) + len(shifts) * h
 
 
 @pytest.mark.parametrize("direction", list(Direction))
@@ -103,7 +103,10 @@ def test_sampled_gaussians_are_the_integral_of_their_mixture(epsilon, direction)
     event = PoissonSampledEvent(
         event=GaussianEvent(mu=1 / sigma, adjacency=A), sampling_probability=q
     )
-    upper, lower = event.delta(epsilon, direction), event.delta_lower(epsilon, direction)
+    upper, lower = (
+        event.curve.upper_at(epsilon, direction),
+        event.curve.lower_at(epsilon, direction),
+    )
     assert lower <= upper
     assert upper == pytest.approx(truth, rel=1e-8, abs=1e-11)
 
@@ -170,7 +173,7 @@ def test_exponential_mechanism_covers_adversarial_utilities():
                 p, q = base * np.exp(1.2 * u), base
                 p = p / p.sum()
             best = np.maximum(best, [hockey_stick(p, q, e) for e in epsilons])
-    claimed = event.curve(epsilons, REMOVE)
+    claimed = event.curve.upper(epsilons, REMOVE)
     assert np.all(best <= claimed * (1 + 1e-12))
     assert np.all(best >= 0.9 * claimed)
 
@@ -179,7 +182,9 @@ def test_zcdp_covers_a_gaussian_and_is_not_vacuous():
     event = ZcdpEvent(rho=0.125, adjacency=R)
     for epsilon in (0.1, 1.0, 3.0):
         truth = oracles.gaussian_delta(epsilon, 0.5)
-        assert event.delta_lower(epsilon, REMOVE) <= truth <= event.delta(epsilon, REMOVE)
+        assert (
+            event.curve.lower_at(epsilon, REMOVE) <= truth <= event.curve.upper_at(epsilon, REMOVE)
+        )
         # the best order found by brute force over the closed form
         alpha = 1 + np.geomspace(1e-3, 1e4, 200_001)
         best = np.min(
@@ -187,7 +192,9 @@ def test_zcdp_covers_a_gaussian_and_is_not_vacuous():
             - np.log(alpha - 1)
             + alpha * np.log1p(-1 / alpha)
         )
-        assert event.delta(epsilon, REMOVE) == pytest.approx(min(1, math.exp(best)), rel=1e-6)
+        assert event.curve.upper_at(epsilon, REMOVE) == pytest.approx(
+            min(1, math.exp(best)), rel=1e-6
+        )
 
 
 @pytest.mark.parametrize(("theta", "samples"), [(0.3, 1), (0.05, 40), (1e-3, 10_000)])
@@ -195,9 +202,9 @@ def test_gaussian_sampling_is_the_chi_square_mixture(theta, samples):
     event = GaussianSamplingEvent(theta=theta, samples=samples, adjacency=R)
     for epsilon in (0.0, 0.3, 1.0):
         truth = oracles.chi_square_mixture_delta(epsilon, theta, samples)
-        assert event.delta_lower(epsilon, REMOVE) <= truth * (1 + 1e-6)
-        assert event.delta(epsilon, REMOVE) >= truth * (1 - 1e-6)
-        assert event.delta(epsilon, REMOVE) <= truth * 1.35 + 1e-15
+        assert event.curve.lower_at(epsilon, REMOVE) <= truth * (1 + 1e-6)
+        assert event.curve.upper_at(epsilon, REMOVE) >= truth * (1 - 1e-6)
+        assert event.curve.upper_at(epsilon, REMOVE) <= truth * 1.35 + 1e-15
 
 
 @pytest.mark.parametrize("dimension", [2, 5, 1000])
@@ -211,9 +218,9 @@ def test_l2_gamma_encloses_a_simulation_of_its_loss(dimension):
     for epsilon in (0.0, 0.4, 0.9):
         values = np.maximum(-np.expm1(epsilon - loss), 0.0)
         error = 5 * values.std() / math.sqrt(len(values)) + 1e-6
-        assert event.delta(epsilon, REMOVE) >= values.mean() - error
-        assert event.delta_lower(epsilon, REMOVE) <= values.mean() + error
-        gap = event.delta(epsilon, REMOVE) - event.delta_lower(epsilon, REMOVE)
+        assert event.curve.upper_at(epsilon, REMOVE) >= values.mean() - error
+        assert event.curve.lower_at(epsilon, REMOVE) <= values.mean() + error
+        gap = event.curve.upper_at(epsilon, REMOVE) - event.curve.lower_at(epsilon, REMOVE)
         assert gap <= 0.08 * values.mean() + 1e-4
     upper = event_epsilon(event, 1e-5).upper
     for order, value in zip([2.0, 8.0], event.claims.renyi(np.array([2.0, 8.0])), strict=True):
@@ -240,8 +247,8 @@ def test_hit_mixture_covers_one_step_of_sampling_with_replacement():
     r = (1 - q) * normal(0.0) + q * normal(-mu / 2)
     event = HitMixtureEvent(mus=(mu,), weights=(q,), adjacency=R)
     for epsilon in (0.0, 0.1, 0.5, 1.0):
-        assert hockey_stick(p, r, epsilon) <= event.delta(epsilon, REMOVE) * (1 + 1e-9)
-    assert hockey_stick(p, r, 0.0) >= 0.5 * event.delta(0.0, REMOVE)
+        assert hockey_stick(p, r, epsilon) <= event.curve.upper_at(epsilon, REMOVE) * (1 + 1e-9)
+    assert hockey_stick(p, r, 0.0) >= 0.5 * event.curve.upper_at(0.0, REMOVE)
 
 
 @pytest.mark.parametrize(
@@ -259,9 +266,9 @@ def test_hit_mixture_covers_one_step_of_sampling_with_replacement():
 def test_a_bound_that_no_pair_is_known_to_attain_has_no_lower_end(event):
     """The exact mixture of the test above is 0.36 times its curve at 0.1, and 0.003 times at 1."""
     for direction in (REMOVE, REMOVE.reverse):
-        assert event.delta(0.1, direction) > 0.01
-        assert event.delta_lower(0.1, direction) == 0.0
-        assert (event.curve_lower(np.array([0.0, 0.1]), direction) == 0).all()
+        assert event.curve.upper_at(0.1, direction) > 0.01
+        assert event.curve.lower_at(0.1, direction) == 0.0
+        assert (event.curve.lower(np.array([0.0, 0.1]), direction) == 0).all()
     assert event_epsilon(event, 1e-3).lower == 0 < event_epsilon(event, 1e-3).upper
 
 
@@ -271,8 +278,8 @@ def test_a_choice_keeps_its_lower_end():
     t = np.linspace(0.0, 2.0, 20_001)
     for epsilon in (0.0, 0.5, 1.5):
         truth = ((math.exp(2) - np.exp(t)) / (math.exp(2) - 1) * (1 - np.exp(epsilon - t))).max()
-        assert event.delta_lower(epsilon, REMOVE) == pytest.approx(truth, rel=1e-6)
-        assert event.delta_lower(epsilon, REMOVE) < event.delta(epsilon, REMOVE)
+        assert event.curve.lower_at(epsilon, REMOVE) == pytest.approx(truth, rel=1e-6)
+        assert event.curve.lower_at(epsilon, REMOVE) < event.curve.upper_at(epsilon, REMOVE)
 
 
 def test_truncated_laplace_covers_its_density_in_one_coordinate():
@@ -285,7 +292,7 @@ def test_truncated_laplace_covers_its_density_in_one_coordinate():
     event = TruncatedLaplaceEvent(shift=t, truncation=cut, dimension=1, adjacency=R)
     for epsilon in (0.0, 0.2, 0.4, 0.6):
         truth = hockey_stick(p, q, epsilon)
-        assert truth * (1 - 1e-3) - 1e-6 <= event.delta(epsilon, REMOVE) <= truth + 2 * cut
+        assert truth * (1 - 1e-3) - 1e-6 <= event.curve.upper_at(epsilon, REMOVE) <= truth + 2 * cut
 
 
 def test_sampling_refuses_the_wrong_adjacency():
@@ -335,13 +342,13 @@ def test_no_delta_is_rounded_to_0_and_0_stands_beyond_the_anchor_alone(kind):
         wholes = [event, ComposedEvent(((event, 1), (LaplaceEvent(shift=0.1, adjacency=R), 2)))]
         if pure is None:
             for whole in wholes:
-                assert min(whole.delta(e, REMOVE) for e in (20.0, 700.0, 1e6)) > 0
+                assert min(whole.curve.upper_at(e, REMOVE) for e in (20.0, 700.0, 1e6)) > 0
                 with pytest.raises(NoClaimError):
                     event_epsilon(whole, 0.0)
         else:
             for whole, end in zip(wholes, (pure, pure + 0.2), strict=True):
-                assert whole.delta(end * (1 + 1e-12), REMOVE) == 0
-                assert whole.delta(end * 0.999, REMOVE) > 0
+                assert whole.curve.upper_at(end * (1 + 1e-12), REMOVE) == 0
+                assert whole.curve.upper_at(end * 0.999, REMOVE) > 0
                 assert event_epsilon(whole, 0.0).upper >= end * (1 - 1e-12)
 
 
@@ -358,8 +365,8 @@ def test_no_parameter_gives_a_nan_or_a_negative_number(kind, x, y, count):
     event = make(kind, x, y)
     epsilons = np.array([0.0, 1e-9, 0.1, 1.0, 30.0, 500.0, 1e4])
     for direction in Direction:
-        upper = event.curve(epsilons, direction)
-        lower = event.curve_lower(epsilons, direction)
+        upper = event.curve.upper(epsilons, direction)
+        lower = event.curve.lower(epsilons, direction)
         assert np.all((upper >= 0) & (upper <= 1) & (lower >= 0) & (lower <= upper))
         assert np.all(np.diff(upper) <= 1e-12)
     for method in all_methods(R).values():
@@ -374,16 +381,20 @@ def test_no_parameter_gives_a_nan_or_a_negative_number(kind, x, y, count):
 
 def test_an_epsilon_of_a_mixture_of_hits_takes_few_values_of_its_curve(monkeypatch):
     event = HitMixtureEvent(mus=(0.5, 1.0, 2.0), weights=(0.05, 0.01, 0.001), adjacency=R)
-    curve, values = HitMixtureEvent.curve, []
+    curve, values = HitMixtureEvent.upper, []
 
     def counted(self, epsilons, direction):
         values.extend(epsilons)
         return curve(self, epsilons, direction)
 
-    monkeypatch.setattr(HitMixtureEvent, "curve", counted)
+    monkeypatch.setattr(HitMixtureEvent, "upper", counted)
     upper = epsilon_end(event, 1e-6, lower=False)
     assert len(values) < 60  # parts of a bracket take 63 values a round
-    assert event.delta(upper, REMOVE) <= 1e-6 < event.delta(math.nextafter(upper, 0.0), REMOVE)
+    assert (
+        event.curve.upper_at(upper, REMOVE)
+        <= 1e-6
+        < event.curve.upper_at(math.nextafter(upper, 0.0), REMOVE)
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.claims.events.random_stopping import RandomStoppingEvent
 from dpcore.claims.events.renyi_curve import CurveEvent
 from dpcore.errors import NoClaimError
-from dpcore.event import Direction, VectorEvent
+from dpcore.event import Direction, Event, VectorCurve
 
 A = ADD_REMOVE
 LAWS = [(1.0, 4.0), (0.0, 3.0), (2.5, 6.0), (-0.5, 3.0), (math.inf, 0.6), (math.inf, 5.0)]
 
 
-class Pair(VectorEvent):
+class Pair(Event, VectorCurve):
     """Two laws on finitely many outcomes, by the definition."""
 
     adjacency = A
@@ -28,7 +28,7 @@ class Pair(VectorEvent):
     def __init__(self, p, q):
         self.p, self.q = p, q
 
-    def curve(self, epsilons, direction):
+    def upper(self, epsilons, direction):
         first, second = (self.p, self.q) if direction is Direction.REMOVE else (self.q, self.p)
         return np.maximum(first - np.exp(epsilons)[:, None] * second, 0).sum(axis=1)
 
@@ -76,7 +76,7 @@ def test_no_score_of_a_small_release_exceeds_the_curve(shape, mean):
                 value = np.maximum(first - np.exp(epsilons)[:, None] * second, 0).sum(axis=1)
                 worst[way] = np.maximum(worst[way], value)
         for way in Direction:
-            assert np.all(worst[way] <= event.curve(epsilons, way) + 1e-15)
+            assert np.all(worst[way] <= event.curve.upper(epsilons, way) + 1e-15)
 
 
 def ranked(base, shape, mean, share, epsilons):
@@ -125,10 +125,10 @@ def test_it_is_no_looser_than_the_divergences_that_papernot_and_steinke_prove(
 def test_any_curve_will_do_and_too_many_runs_are_refused():
     curve = CurveEvent(epsilons=(0.0, 1.0), deltas=(0.3, 1e-9), adjacency=A)
     event = RandomStoppingEvent(event=curve, mean=3.0)
-    assert 0 < event.delta(0.5, Direction.ADD) < 1
+    assert 0 < event.curve.upper_at(0.5, Direction.ADD) < 1
     many = RandomStoppingEvent(event=GaussianEvent(mu=6.0, adjacency=A), mean=1e4)
     with pytest.raises(NoClaimError, match="tell all"):
-        many.delta(1.0, Direction.ADD)
+        many.curve.upper_at(1.0, Direction.ADD)
     few = RandomStoppingEvent(event=GaussianEvent(mu=1e-4, adjacency=A), mean=1e4)
     assert event_epsilon(few, 1e-6).upper < 1.0
 
@@ -146,5 +146,7 @@ def test_it_composes_with_both_ends():
 def test_a_whole_epsilon_has_the_curve_of_the_float(direction):
     """Values that are stored in the integers' own type would be rounded to 0."""
     event = RandomStoppingEvent(event=GaussianEvent(mu=0.5, adjacency=ADD_REMOVE), mean=10)
-    assert 0 < event.curve(np.array([2.0]), direction)[0] < 1
-    assert event.curve(np.array([2]), direction) == event.curve(np.array([2.0]), direction)
+    assert 0 < event.curve.upper(np.array([2.0]), direction)[0] < 1
+    assert event.curve.upper(np.array([2]), direction) == event.curve.upper(
+        np.array([2.0]), direction
+    )

@@ -215,8 +215,8 @@ def worst(make, cases, seed=0):
             event, top, truth = make(rng)
             near = top * (1 + rng.normal(size=4) * 10.0 ** -rng.integers(1, 16, 4))
             epsilons = np.clip(np.concatenate([rng.uniform(0, top, 4), near, [0.0, top]]), 0, None)
-            upper = event.curve(epsilons, Direction.REMOVE)
-            lower = event.curve_lower(epsilons, Direction.REMOVE)
+            upper = event.curve.upper(epsilons, Direction.REMOVE)
+            lower = event.curve.lower(epsilons, Direction.REMOVE)
             for epsilon, high, low in zip(epsilons, upper, lower, strict=True):
                 exactly = truth(exact(epsilon))
                 below = max(below, exactly - exact(high))

@@ -20,7 +20,7 @@ from dpcore.claims.events.random_stopping import RandomStoppingEvent
 from dpcore.claims.events.randomized_response import RandomizedResponseEvent
 from dpcore.claims.events.truncated_batch import TruncatedBatchEvent, too_large
 from dpcore.errors import ParameterError
-from dpcore.event import Direction
+from dpcore.event import Direction, largest_loss
 
 REMOVE, ADD = Direction.REMOVE, Direction.ADD
 EPSILONS = (0.0, 0.01, 0.3, 1.0, 2.5)
@@ -55,9 +55,11 @@ def test_a_mixture_with_no_shift_is_the_sampled_gaussian(q, mu, direction):
         event=GaussianEvent(mu=mu, adjacency=ADD_REMOVE), sampling_probability=q
     )
     at = np.linspace(0, 3, 40)
-    assert np.all(event.curve(at, direction) >= sampled.curve_lower(at, direction))
-    assert np.all(event.curve_lower(at, direction) <= sampled.curve(at, direction))
-    assert np.all(event.curve(at, direction) <= sampled.curve(at, direction) * (1 + 1e-9) + 2e-12)
+    assert np.all(event.curve.upper(at, direction) >= sampled.curve.lower(at, direction))
+    assert np.all(event.curve.lower(at, direction) <= sampled.curve.upper(at, direction))
+    assert np.all(
+        event.curve.upper(at, direction) <= sampled.curve.upper(at, direction) * (1 + 1e-9) + 2e-12
+    )
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -67,9 +69,9 @@ def test_a_mixture_of_gaussians_encloses_quadrature(epsilon):
     p, q = mixture(shifts, weights), mixture((0.0,), (1.0,))
     for direction, one, other in ((REMOVE, p, q), (ADD, q, p)):
         true = divergence(one, other, epsilon)
-        assert event.delta(epsilon, direction) == pytest.approx(true, abs=2e-7)
-        assert event.delta_lower(epsilon, direction) <= event.delta(epsilon, direction)
-        assert event.delta_lower(epsilon, direction) == pytest.approx(true, abs=2e-7)
+        assert event.curve.upper_at(epsilon, direction) == pytest.approx(true, abs=2e-7)
+        assert event.curve.lower_at(epsilon, direction) <= event.curve.upper_at(epsilon, direction)
+        assert event.curve.lower_at(epsilon, direction) == pytest.approx(true, abs=2e-7)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -88,11 +90,11 @@ def test_replacing_a_sampled_record_costs_at_most_the_bound(noise, q, epsilon):
     for one, other in itertools.product((-reach, -0.3, 0.0, 0.5, reach), repeat=2):
         p, r = law((0.0, one), (1 - q, q)), law((0.0, other), (1 - q, q))
         found[one, other] = divergence(p, r, epsilon)
-    bound = event.delta(epsilon, REMOVE)
+    bound = event.curve.upper_at(epsilon, REMOVE)
     assert max(found.values()) <= bound + 3e-7
     worst = found[reach, -reach]
     if noise == "gaussian":
-        assert event.delta_lower(epsilon, ADD) <= worst + 3e-7
+        assert event.curve.lower_at(epsilon, ADD) <= worst + 3e-7
         assert bound <= worst + 3e-7
     else:
         assert bound <= 1.6 * worst + 1e-6  # not vacuous
@@ -104,7 +106,7 @@ def test_vectors_in_other_directions_cost_no_more_than_the_pair():
         event=GaussianEvent(mu=2 * c, adjacency=REPLACE_ONE),
         absent=GaussianEvent(mu=c, adjacency=REPLACE_ONE),
         sampling_probability=q,
-    ).delta(epsilon, REMOVE)
+    ).curve.upper_at(epsilon, REMOVE)
     axis = np.linspace(-8, 8, 801)
     x, y = np.meshgrid(axis, axis)
 
@@ -153,9 +155,9 @@ def test_batches_that_are_cut_off_cost_at_most_the_bound(rest, limit):
     for epsilon in EPSILONS:
         for one, other, way in ((larger, smaller, REMOVE), (smaller, larger, ADD)):
             true = divergence(one, other, epsilon)
-            assert true <= event.delta(epsilon, way) + 3e-7
+            assert true <= event.curve.upper_at(epsilon, way) + 3e-7
             if rest == (-0.9,) * 3:  # the others lie opposite: nearly the worst case
-                assert event.delta(epsilon, way) <= 5 * true + 1e-3
+                assert event.curve.upper_at(epsilon, way) <= 5 * true + 1e-3
 
 
 def test_the_tail_of_a_batch_is_the_binomials():
@@ -178,7 +180,7 @@ def test_draws_with_replacement_cost_at_most_the_mixture(epsilon):
 
     for rest in ((0.0, 0.0), (1.0, -1.0), (1.0, 1.0)):
         true = divergence(law((*rest, 1.0)), law((*rest, -1.0)), epsilon)
-        assert true <= event.delta(epsilon, REMOVE) + 3e-7
+        assert true <= event.curve.upper_at(epsilon, REMOVE) + 3e-7
 
 
 def _geometric(gamma, most=4000):
@@ -200,7 +202,7 @@ def test_the_best_of_a_random_number_of_runs_costs_at_most_the_bound(shape, law,
     event = RandomStoppingEvent(event=base, mean=mean, shape=shape)
     keep = math.e / (1 + math.e)
     epsilons = np.array([0.0, 0.2, 0.7, 1.5, 2.4])
-    bound = event.curve(epsilons, REMOVE)
+    bound = event.curve.upper(epsilons, REMOVE)
 
     def best(high):  # the better answer is published if any run gives it
         none = float((1 - high) ** k @ chance)
@@ -210,13 +212,13 @@ def test_the_best_of_a_random_number_of_runs_costs_at_most_the_bound(shape, law,
     for one, other in ((p, q), (q, p)):
         true = np.maximum(one[:, None] - other[:, None] * np.exp(epsilons), 0).sum(axis=0)
         assert np.all(true <= bound + 1e-12)
-    assert event.delta(8.0, REMOVE) < 0.05
+    assert event.curve.upper_at(8.0, REMOVE) < 0.05
 
 
 def test_a_poisson_number_of_runs_costs_at_most_the_bound():
     mean, base = 6.0, GaussianEvent(mu=0.3, adjacency=ADD_REMOVE)
     epsilons = np.array([0.0, 0.3, 1.0, 2.0])
-    bound = RandomStoppingEvent(event=base, mean=mean).curve(epsilons, REMOVE)
+    bound = RandomStoppingEvent(event=base, mean=mean).curve.upper(epsilons, REMOVE)
     x = np.linspace(-12, 12, 48001)
 
     def best(shift):  # the largest of K draws; nothing where K = 0, equally often
@@ -248,7 +250,7 @@ def test_the_best_of_a_random_number_of_runs_diverges_by_at_most_the_bound(shape
     for one, other in ((p, q), (q, p)):
         true = np.log((one[:, None] ** orders * other[:, None] ** (1 - orders)).sum(axis=0))
         assert np.all(true / (orders - 1) <= bound + 1e-12)
-    assert event.delta(8.0, REMOVE) < 0.05
+    assert event.curve.upper_at(8.0, REMOVE) < 0.05
 
 
 def test_a_poisson_number_of_runs_diverges_by_at_most_the_bound():
@@ -325,12 +327,12 @@ def test_a_sampled_laplace_event_loses_nothing_beyond_its_largest_loss(q, shift)
             ADD: -mpmath.log1p(mpmath.mpf(q) * shrunk),
         }
     for direction, true in largest.items():
-        anchor = event.anchor(direction)
+        anchor = largest_loss(event, direction)
         assert anchor * (1 + 1e-15) >= true  # never below: the curve is still above 0 there
         if q < 0.99:
             assert anchor <= float(true) * (1 + 1e-11)
-        assert event.delta(anchor, direction) == 0
-        assert event.delta(float(true) * (1 - 1e-6), direction) > 0
+        assert event.curve.upper_at(anchor, direction) == 0
+        assert event.curve.upper_at(float(true) * (1 - 1e-6), direction) > 0
 
 
 @pytest.mark.parametrize(("q", "shift"), [(0.01, 1.0), (0.2, 0.5), (0.01, 4.0)])

@@ -33,9 +33,9 @@ def test_a_cover_lies_above_the_curve_of_a_single_event(event):
     at = np.concatenate([[0.0], np.geomspace(1e-4, 6.0, 3000)])
     most = LEAK + (1 - LEAK) * gaussian_curve(at, mu)
     for direction in Direction:
-        assert np.all(event.curve_lower(at, direction) <= most)
+        assert np.all(event.curve.lower(at, direction) <= most)
     less = LEAK + (1 - LEAK) * gaussian_curve(at, 0.95 * mu)  # and it is not vacuous
-    assert any(np.any(event.curve(at, direction) > less) for direction in Direction)
+    assert any(np.any(event.curve.upper(at, direction) > less) for direction in Direction)
 
 
 def test_a_cover_lies_above_the_curve_of_a_composition():

@@ -37,7 +37,7 @@ def excess(
     rate = ERROR_RATE / (4 * cuts.size * len(epsilons))
     worst = -1.0
     for direction in Direction:
-        claims = [event.delta(e, direction) for e in epsilons]
+        claims = [event.curve.upper_at(e, direction) for e in epsilons]
         for cut in cuts:
             for first, second in ((p >= cut, q >= cut), (q < cut, p < cut)):
                 low = stats.beta.ppf(rate, first.sum(), (~first).sum() + 1) if first.any() else 0.0

@@ -87,7 +87,7 @@ def test_the_curve_is_the_largest_of_all_shifts(law, shift):
     assert isinstance(event, CurveEvent)
     for epsilon in (0.0, 0.02, 0.3, 0.55, 0.9, 1.3, 2.0):
         expected = truth(law, shift, epsilon)
-        found = event.delta(epsilon, Direction.REMOVE)
+        found = event.curve.upper_at(epsilon, Direction.REMOVE)
         assert expected * (1 - 1e-12) - 1e-15 <= found
         assert found <= expected * 1.02 + 1e-9
     for epsilon, delta in itertools.islice(
@@ -104,7 +104,7 @@ def test_only_laws_whose_losses_are_bounded_are_pure():
     assert event.claims.pure is None
     p = probabilities(bounded())
     lost = p[(p > 0) & (np.roll(p, 2) == 0)].sum()
-    assert event.infinite_mass(Direction.ADD) == pytest.approx(lost)
+    assert event.curve.infinite_mass(Direction.ADD) == pytest.approx(lost)
 
 
 @pytest.mark.parametrize(("law", "shift"), LAWS[:4])
@@ -166,7 +166,7 @@ def test_the_fine_staircase_has_the_optimal_error_and_the_curve_by_quadrature(ep
     event = law.event(steps, 1, REPLACE_ONE)
     for share in (0.0, 0.3, 0.8):
         least = np.maximum(f - math.exp(share * epsilon) * g, 0).sum() / f.sum()
-        claim = event.delta(share * epsilon, Direction.ADD)
+        claim = event.curve.upper_at(share * epsilon, Direction.ADD)
         assert least - 4e-3 <= claim
         assert claim <= least + 4e-3
 

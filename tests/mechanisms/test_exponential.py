@@ -63,7 +63,7 @@ def test_the_law_stays_below_its_event_for_all_moves_within_the_range(low, high,
                 worst = max(worst, float(np.log(first / second).max()))
                 for epsilon in (0.0, 0.3, 1.0):
                     exact = np.maximum(first - math.exp(epsilon) * second, 0).sum()
-                    assert exact <= event.delta(epsilon, Direction.ADD) + 1e-12
+                    assert exact <= event.curve.upper_at(epsilon, Direction.ADD) + 1e-12
     assert 0.85 * 1.1 < worst <= 1.1 + 1e-12
 
 
@@ -71,7 +71,7 @@ def test_a_stated_range_below_the_true_one_would_be_seen():
     """The check above has teeth: with half the range the loss leaves its event."""
     p, q = law([0, 0, 0, 0], 1.1), law([1, -1, -1, -1], 1.1)
     event = Exponential(epsilon=1.1).event(COUNTS, ranged(1.0, 1.0))
-    assert np.maximum(p - q, 0).sum() > event.delta(0.0, Direction.ADD)
+    assert np.maximum(p - q, 0).sum() > event.curve.upper_at(0.0, Direction.ADD)
 
 
 def test_it_costs_less_than_permute_and_flip_in_concentrated_privacy():

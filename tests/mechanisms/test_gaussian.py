@@ -61,7 +61,7 @@ def test_low_bits_tell_two_inputs_apart_on_float_noise() -> None:
     assert seen > 0.2
     # so the event has probability 0 under one input, and under the other far more than delta:
     claim = mechanism.event(REAL, bound(1.0, "l2"))
-    assert claim.delta(10.0, Direction.REMOVE) < 1e-20 < seen
+    assert claim.curve.upper_at(10.0, Direction.REMOVE) < 1e-20 < seen
 
 
 def test_low_bits_say_nothing_on_the_default_release() -> None:
@@ -97,14 +97,14 @@ def test_the_exact_law_of_a_grid_release_stays_below_the_claim(multiplier: float
     claim = mechanism.event(ONE, sensitivity)
     for epsilon in np.linspace(0, 1.5 * (1 / multiplier) ** 2, 25):
         exact = hockey_stick(width, shift, float(epsilon))
-        assert exact <= claim.delta(float(epsilon), Direction.REMOVE) * (1 + 1e-9) + 1e-13
+        assert exact <= claim.curve.upper_at(float(epsilon), Direction.REMOVE) * (1 + 1e-9) + 1e-13
 
 
 def test_without_the_correction_the_same_check_fails() -> None:
     """A discrete Gaussian of width s is not a Gaussian of std s: near s = 3 it is worse."""
     naive = GaussianEvent(mu=1.0, adjacency=REPLACE_ONE)
     worst = max(
-        hockey_stick(3.0, 3, float(e)) / naive.delta(float(e), Direction.REMOVE)
+        hockey_stick(3.0, 3, float(e)) / naive.curve.upper_at(float(e), Direction.REMOVE)
         for e in np.linspace(0, 3, 200)
     )
     assert worst > 1.01

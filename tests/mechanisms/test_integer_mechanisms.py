@@ -59,9 +59,9 @@ def test_the_events_of_one_coordinate_are_the_exact_curves(width: float, shift: 
     slack = 1e-9 if width >= 3 else 1.0
     for epsilon in np.linspace(0, 1.2 * shift / width, 15):
         exact = curve(-0.5 * (z / width) ** 2, shift, epsilon)
-        assert exact - 1e-12 <= gaussian.delta(epsilon, Direction.ADD) <= exact + slack
+        assert exact - 1e-12 <= gaussian.curve.upper_at(epsilon, Direction.ADD) <= exact + slack
         exact = curve(-np.abs(z) / width, shift, epsilon)
-        assert exact - 1e-12 <= laplace.delta(epsilon, Direction.ADD) <= exact + 1e-9
+        assert exact - 1e-12 <= laplace.curve.upper_at(epsilon, Direction.ADD) <= exact + 1e-9
 
 
 @pytest.mark.parametrize("width", [0.8, 2.5, 20.0, 310.0])
@@ -81,7 +81,7 @@ def test_two_coordinates_stay_below_their_event(width: float) -> None:
         q_tail = np.append(np.cumsum((one * np.exp(-loss))[order][::-1])[::-1], 0.0)
         at = np.searchsorted(loss[order], epsilon - loss)
         exact = (one * (p_tail[at] - np.exp(epsilon - loss) * q_tail[at])).sum()
-        assert exact <= event.delta(float(epsilon), Direction.ADD) + 1e-12
+        assert exact <= event.curve.upper_at(float(epsilon), Direction.ADD) + 1e-12
 
 
 def test_several_coordinates_of_laplace_noise_are_claimed_pure_only() -> None:

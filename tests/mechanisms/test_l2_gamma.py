@@ -115,7 +115,7 @@ def test_curves_of_many_events_keep_a_few_tables() -> None:
         scales = [1 + k / 60 for k in range(60)]
         events = [L2GammaEvent(epsilon=e, dimension=50, adjacency=REPLACE_ONE) for e in scales]
         for event in events:
-            assert 0 < event.delta_lower(0.1, REMOVE) <= event.delta(0.1, REMOVE)
+            assert 0 < event.curve.lower_at(0.1, REMOVE) <= event.curve.upper_at(0.1, REMOVE)
         kept = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

@@ -48,13 +48,13 @@ def test_the_exact_law_of_a_grid_release_stays_below_the_claim(scale: float) -> 
     assert loss.max() <= claim.claims.pure + 1e-12
     for epsilon in np.linspace(0, 1.05 / scale, 30):
         exact = float((p * -np.expm1(np.minimum(epsilon - loss, 0))).sum())
-        assert exact <= claim.delta(float(epsilon), Direction.REMOVE) * (1 + 1e-9) + 1e-12
+        assert exact <= claim.curve.upper_at(float(epsilon), Direction.REMOVE) * (1 + 1e-9) + 1e-12
 
 
 def test_the_plain_discrete_laplace_would_break_the_same_claim() -> None:
     """At t = 2, shift 1: its total variation is tanh(1/4), above 1 - exp(-1/4)."""
     claim = LaplaceEvent(shift=0.5, adjacency=REPLACE_ONE)
-    assert math.tanh(0.25) > claim.delta(0.0, Direction.REMOVE) * 1.05
+    assert math.tanh(0.25) > claim.curve.upper_at(0.0, Direction.REMOVE) * 1.05
 
 
 @pytest.mark.parametrize("noise_kind", ["grid", "float"])

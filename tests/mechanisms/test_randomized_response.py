@@ -41,7 +41,7 @@ def test_the_event_is_the_curve_of_the_two_laws(categories: int) -> None:
     p[0] = q[1] = math.exp(0.9)
     for epsilon in np.linspace(0, 1, 11):
         exact = np.maximum(p - math.exp(epsilon) * q, 0).sum() / p.sum()
-        assert event.delta(epsilon, Direction.ADD) == pytest.approx(exact, abs=1e-12)
+        assert event.curve.upper_at(epsilon, Direction.ADD) == pytest.approx(exact, abs=1e-12)
 
 
 def test_sampled_losses_of_two_differing_entries_stay_below_the_event() -> None:

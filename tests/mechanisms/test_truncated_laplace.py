@@ -58,7 +58,7 @@ def test_the_exact_law_of_a_grid_release_stays_below_the_claim(
     assert p[q == 0].sum() <= truncation * (1 + 1e-9)
     for epsilon in np.linspace(0, 1.1 / scale, 20):
         exact = np.maximum(p - math.exp(epsilon) * q, 0).sum()
-        assert exact <= claim.delta(float(epsilon), Direction.ADD) * (1 + 1e-9) + 1e-12
+        assert exact <= claim.curve.upper_at(float(epsilon), Direction.ADD) * (1 + 1e-9) + 1e-12
 
 
 def test_several_coordinates_leave_the_support_no_more_often_than_claimed() -> None:

@@ -163,7 +163,7 @@ def test_the_short_way_of_the_page_is_a_plugin():
     claim = Sensitivity(value=1.0, distance="l1", adjacency=REPLACE_ONE, source="a test")
     event = module.Geometric(noise_scale=2.0).event(query, claim)
     # two numbers that are one step apart: tanh(1/4) from the definition
-    assert event.curve(np.array([0.0]), None)[0] == pytest.approx(np.tanh(0.25), rel=1e-9)
+    assert event.curve.upper(np.array([0.0]), None)[0] == pytest.approx(np.tanh(0.25), rel=1e-9)
     assert event.claims.pure == pytest.approx(0.5)
     assert follows_law(case_of(module.Geometric()), draws=DRAWS).outcome == "passed"
 

@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.errors import NoClaimError, need
-from dpcore.event import Direction, Event, bisect, label_of
+from dpcore.event import Direction, Event, PrivacyCurve, bisect, label_of
 from dpcore.interval import Interval
 from dpcore.rounding import gamma, up
 
@@ -107,8 +107,7 @@ def zcdp_to_epsilon(rho: float, delta: float) -> float:
 def event_epsilon(event: Event, delta: float) -> Interval:
     """Find where the curve of this one event falls to `delta`, both directions (in nats).
 
-    By bisection on `delta(epsilon, direction)`; the upper end errs upwards, the lower end
-    comes from `delta_lower`.
+    By bisection on the curve's `upper_at`, which errs upwards, and for the lower end on `lower_at`.
 
     Raises:
         NoClaimError: the curve does not fall to `delta` at any epsilon up to 1e6.
@@ -125,13 +124,13 @@ def epsilon_end(event: Event, delta: float, *, lower: bool) -> float:
         NoClaimError: the upper end has none up to 1e6.
     """
     # a claim holds for both orders of the neighbours, so the worse direction counts
-    directions = (Direction.REMOVE,) if event.symmetric else tuple(Direction)
+    directions = (Direction.REMOVE,) if event.curve.symmetric else tuple(Direction)
     return max(_crossing(event, direction, delta, lower=lower) for direction in directions)
 
 
 def _crossing(event: Event, direction: Direction, delta: float, *, lower: bool) -> float:
     """One end of the least epsilon with curve <= delta, by doubling and bisection."""
-    curve = event.delta_lower if lower else event.delta
+    curve = event.curve.lower_at if lower else event.curve.upper_at
 
     def is_below_delta(epsilon: float) -> bool:
         value = curve(epsilon, direction)
@@ -151,13 +150,13 @@ def _crossing(event: Event, direction: Direction, delta: float, *, lower: bool) 
                 return below
             raise NoClaimError(
                 f"{label_of(event)}: no epsilon up to 1e6 has delta <= {delta!r}: it gives up "
-                f"{event.delta(below, direction):.4g} at every epsilon. Lower the key that sets "
+                f"{curve(below, direction):.4g} at every epsilon. Lower the key that sets "
                 "this (truncation, of truncated_laplace), or take gaussian"
             )
-    if event.is_costly:
+    if event.curve.is_costly:
         below, above = _interpolated(event, direction, delta, below, above)
-    elif type(event).curve is not Event.curve:  # vectorised: 64 parts at a time
-        values = event.curve_lower if lower else event.curve
+    elif type(event.curve).upper is not PrivacyCurve.upper:  # vectorised: 64 parts at a time
+        values = event.curve.lower if lower else event.curve.upper
         # each round keeps one of 64 parts of the bracket, and six rounds keep 2^-36
         for _ in range(6):
             points = np.linspace(below, above, 65)
@@ -178,7 +177,7 @@ def _interpolated(
     """A narrower bracket of the upper end's crossing, or the given one where none is proved."""
 
     def excess(epsilon: float) -> float:
-        return math.log(max(event.delta(epsilon, direction), 1e-300) / delta)
+        return math.log(max(event.curve.upper_at(epsilon, direction), 1e-300) / delta)
 
     root = scipy.optimize.brentq(excess, below, above, xtol=1e-12, rtol=1e-12)
     near, far = max(below, root * (1 - 1e-11)), min(above, root * (1 + 1e-11))

@@ -19,14 +19,14 @@ from dpcore.checks import is_integer, need_field
 from dpcore.claims.events.gaussian import gaussian_curve
 from dpcore.claims.events.renyi_curve import renyi_to_delta
 from dpcore.errors import ParameterError, need
-from dpcore.event import Claims, Direction, Event, VectorEvent
+from dpcore.event import Claims, Direction, Event, VectorCurve
 from dpcore.rounding import down, up
 
 _ORDERS = 1 + np.geomspace(1e-2, 1e4, 121)
 
 
 @attrs.frozen
-class ComposedEvent(VectorEvent):
+class ComposedEvent(Event, VectorCurve):
     """Events with counts, all for one adjacency.
 
     Args:
@@ -58,7 +58,7 @@ class ComposedEvent(VectorEvent):
             (part, times * count) for event, count in self.events for part, times in event.parts()
         )
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The least of the bounds above at an array of epsilons >= 0, shape (k,)."""
         # Gaussians compose exactly, so that no other bound is lower
         claims = self.claims
@@ -70,7 +70,7 @@ class ComposedEvent(VectorEvent):
         share = down(epsilons / copies, roundings=3)
         best = np.zeros_like(epsilons)
         for event, count in parts:
-            best = best + count * event.curve(share, direction)
+            best = best + count * event.curve.upper(share, direction)
         best = up(best, roundings=200)
         if claims.renyi is not None:
             best = np.minimum(best, renyi_to_delta(_ORDERS, claims.renyi(_ORDERS), epsilons))
@@ -82,7 +82,7 @@ class ComposedEvent(VectorEvent):
     @property
     def symmetric(self) -> bool:
         """Whether every event has the same curve in both directions."""
-        return all(event.symmetric for event, _ in self.events)
+        return all(event.curve.symmetric for event, _ in self.events)
 
     @property
     def attained(self) -> bool:
@@ -112,7 +112,7 @@ class ComposedEvent(VectorEvent):
             renyi=renyi if len(divergences) == len(counts) else None,
         )
 
-    def anchor(self, direction: Direction) -> float | None:
+    def largest_loss(self, direction: Direction) -> float | None:
         """None: the largest loss is unlikely."""
         return None
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_positive, positive
 from dpcore.claims.events.gaussian import gaussian_curve
-from dpcore.event import Claims, Direction, TwoEnds
+from dpcore.event import Claims, Direction, Event, TwoEnds
 from dpcore.rounding import down, gamma
 
 _LEAST = -690.0  # of a logarithm: no delta > 0 is rounded to 0
@@ -69,7 +69,7 @@ def _best_order(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64
 
 
 @attrs.frozen(kw_only=True)
-class ZcdpEvent(TwoEnds):
+class ZcdpEvent(Event, TwoEnds):
     """Any rho-zCDP release.
 
     Args:

@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
-from dpcore.event import Claims, Direction, VectorEvent
+from dpcore.event import Claims, Direction, Event, VectorCurve
 from dpcore.rounding import down, half_square, up
 
 
 @attrs.frozen(kw_only=True)
-class ExponentialMechanismEvent(VectorEvent):
+class ExponentialMechanismEvent(Event, VectorCurve):
     """One choice, epsilon_0-bounded range.
 
     Args:
@@ -48,16 +48,16 @@ class ExponentialMechanismEvent(VectorEvent):
     epsilon_0: float = attrs.field(validator=positive, alias="epsilon")
     adjacency: Adjacency
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
         # the formula divided by e^{epsilon_0} above and below, which cannot overflow
         root = np.expm1(np.minimum(0.5 * (epsilons - self.epsilon_0), 0.0))
         value = root * root / -math.expm1(-self.epsilon_0)
         return np.minimum(up(value, roundings=20), 1.0)
 
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+    def lower_at(self, epsilon: float, direction: Direction) -> float:
         """The same, rounded down: at one epsilon, the pair in the maximum attains it."""
-        return down(self.delta(epsilon, direction), roundings=100)
+        return down(self.upper_at(epsilon, direction), roundings=100)
 
     @property
     def claims(self) -> Claims:

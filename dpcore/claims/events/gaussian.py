@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_positive, positive
 from dpcore.errors import need
-from dpcore.event import Claims, Direction, Event, bisect
+from dpcore.event import Claims, Direction, Event, PrivacyCurve, bisect
 from dpcore.rounding import gamma, half_square, up
 
 _ULPS = gamma(24)  # relative error granted to each of the two terms of the difference
@@ -210,7 +210,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 @attrs.frozen(kw_only=True)
-class GaussianEvent(Event):
+class GaussianEvent(Event, PrivacyCurve):
     """N(v, std^2 I) with an l2 shift of at most `mu` standard deviations.
 
     Args:
@@ -234,21 +234,19 @@ class GaussianEvent(Event):
         need_positive("GaussianEvent", noise_multiplier=noise_multiplier)
         return cls(mu=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
+    def upper_at(self, epsilon: float, direction: Direction) -> float:
         """The curve above; the same in both directions."""
         return gaussian_delta(epsilon, self.mu)
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The curve above at an array of epsilons, rounded up, shape (k,)."""
         return gaussian_curve(epsilons, self.mu)
 
-    def delta_lower(self, epsilon: float, direction: Direction) -> float:
+    def lower_at(self, epsilon: float, direction: Direction) -> float:
         """The curve with its rounding error subtracted."""
         return gaussian_delta_lower(epsilon, self.mu)
 
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
+    def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """Lower ends of the curve at an array of epsilons, shape (k,)."""
         return gaussian_curve(epsilons, self.mu, lower=True)
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import floats, need_field
-from dpcore.event import Claims, Direction, TwoEnds
+from dpcore.event import Claims, Direction, Event, TwoEnds
 from dpcore.rounding import gamma
 
 _TINY = 1e-298
@@ -33,7 +33,7 @@ _FAR = 37.0  # noise widths: the tail beyond is 6e-300
 
 
 @attrs.frozen(kw_only=True)
-class GaussianMixtureEvent(TwoEnds):
+class GaussianMixtureEvent(Event, TwoEnds):
     """A shift of `shifts` noise widths with probabilities `weights`.
 
     Args:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_field, positive, positive_integer
 from dpcore.claims.events.gaussian import gaussian_curve
-from dpcore.event import Claims, Direction, TwoEnds
+from dpcore.event import Claims, Direction, Event, TwoEnds
 from dpcore.rounding import up
 
 MOST = 10**14
@@ -37,7 +37,7 @@ _ROUNDING = 1e-9  # relative, granted to the cells' probabilities and ends
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class GaussianSamplingEvent(TwoEnds):
+class GaussianSamplingEvent(Event, TwoEnds):
     """`samples` draws, or their second moments.
 
     Args:

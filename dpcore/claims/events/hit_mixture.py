@@ -25,14 +25,14 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import floats, need_field, probability
 from dpcore.claims.events.gaussian import gaussian_curve
 from dpcore.errors import need
-from dpcore.event import Claims, Direction, VectorEvent
+from dpcore.event import Claims, Direction, Event, VectorCurve
 from dpcore.rounding import gamma, half_square, up
 
 _CELLS = 1 << 18  # curve values computed at a time
 
 
 @attrs.frozen(kw_only=True)
-class HitMixtureEvent(VectorEvent):
+class HitMixtureEvent(Event, VectorCurve):
     """A mixture of Gaussian shifts, amplified by the probability of no hit.
 
     Args:
@@ -76,7 +76,7 @@ class HitMixtureEvent(VectorEvent):
         """Number of shifts: each takes one Gaussian curve."""
         return len(self.mus)
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above; the same in both directions."""
         # a larger q and a smaller inner loss both raise the bound
         q = min(1.0, (math.fsum(self.weights) + self.uncovered) * (1 + gamma(32)))

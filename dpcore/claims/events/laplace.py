@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_positive, positive
-from dpcore.event import Claims, Direction, Event
+from dpcore.event import Claims, Direction, Event, PrivacyCurve
 from dpcore.rounding import down, gamma, half_square, up
 
 
 @attrs.frozen(kw_only=True)
-class LaplaceEvent(Event):
+class LaplaceEvent(Event, PrivacyCurve):
     """Independent Laplace noise with an l1 shift of at most `shift` noise scales.
 
     Args:
@@ -56,20 +56,18 @@ class LaplaceEvent(Event):
         need_positive("LaplaceEvent", noise_multiplier=noise_multiplier)
         return cls(shift=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
+    def upper_at(self, epsilon: float, direction: Direction) -> float:
         """The curve above; the same in both directions."""
         return min(1.0, up(-math.expm1(min(0.0, 0.5 * (epsilon - self.shift))), roundings=4))
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
         value = -np.expm1(np.minimum(0.0, 0.5 * (epsilons - self.shift)))
         return np.minimum(1.0, up(value, roundings=4))
 
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
+    def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The curve above with its rounding error subtracted, shape (k,)."""
-        return down(self.curve(epsilons, direction), roundings=20)
+        return down(self.upper(epsilons, direction), roundings=20)
 
     @property
     def claims(self) -> Claims:

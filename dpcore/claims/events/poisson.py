@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import need_field, probability
 from dpcore.claims.events.randomized_response import response_renyi
-from dpcore.event import Claims, CompoundEvent, Direction, Divergences, TwoEnds
+from dpcore.event import Claims, CompoundEvent, Direction, Divergences, TwoEnds, largest_loss
 from dpcore.rounding import down, gamma, half_square, up
 
 _LARGEST_ORDER = 256
@@ -79,7 +79,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         self, epsilons: NDArray[np.float64], direction: Direction, sign: int
     ) -> NDArray[np.float64]:
         q = self.sampling_probability
-        base = self.event.curve if sign > 0 else self.event.curve_lower
+        base = self.event.curve.upper if sign > 0 else self.event.curve.lower
         # the record is in the first law: epsilon becomes log(1 + (e^epsilon - 1)/q) at the base
         if direction is Direction.REMOVE:
             with np.errstate(over="ignore"):
@@ -114,19 +114,19 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
     @property
     def attained(self) -> bool:
         """Whether one pair attains the base's curve; that pair, sampled, attains this one."""
-        return self.event.attained
+        return self.event.curve.attained
 
     def infinite_mass(self, direction: Direction) -> float:
         """q times the base's when the record is there, else 0."""
         if direction is Direction.ADD and self.sampling_probability < 1:
             return 0.0
-        return self.sampling_probability * self.event.infinite_mass(direction)
+        return self.sampling_probability * self.event.curve.infinite_mass(direction)
 
-    def anchor(self, direction: Direction) -> float | None:
+    def largest_loss(self, direction: Direction) -> float | None:
         """The largest loss, or the base's anchor, moved as the losses are."""
         if (largest := self._largest(direction)) is not None:
             return largest
-        if (base := self.event.anchor(direction)) is None or base > 500:
+        if (base := largest_loss(self.event, direction)) is None or base > 500:
             return None
         q = self.sampling_probability
         if direction is Direction.REMOVE:

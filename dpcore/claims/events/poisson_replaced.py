@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import need_field, probability
 from dpcore.errors import need
-from dpcore.event import Claims, CompoundEvent, Direction, Event, TwoEnds, larger
+from dpcore.event import Claims, CompoundEvent, Direction, Event, TwoEnds, larger, largest_loss
 from dpcore.rounding import gamma, up
 
 _TINY = 1e-298
@@ -135,15 +135,15 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
         with np.errstate(over="ignore"):  # what overflows is above 1
             beta = np.minimum(np.exp(epsilons - inner) * (1 + gamma(64) * (1 + epsilons)), 1.0)
         replaced, absent = (
-            np.max([event.curve(inner, way) for way in Direction], axis=0)
+            np.max([event.curve.upper(inner, way) for way in Direction], axis=0)
             for event in (self.event, self.absent)
         )
         value = q * (absent + beta * np.maximum(replaced - absent, 0.0))
         return np.asarray(np.minimum(up(value, roundings=20), 1.0))
 
-    def anchor(self, direction: Direction) -> float | None:
+    def largest_loss(self, direction: Direction) -> float | None:
         """That of the replacement, moved as the losses are."""
-        return self._amplify(self.event.anchor(direction))
+        return self._amplify(largest_loss(self.event, direction))
 
     @property
     def claims(self) -> Claims:

@@ -49,6 +49,7 @@ from dpcore.event import (
     CompoundEvent,
     Direction,
     Divergences,
+    VectorCurve,
     extended_curve,
     label_of,
 )
@@ -67,7 +68,7 @@ _LOSSES = np.concatenate(
 
 
 @attrs.frozen(kw_only=True)
-class RandomStoppingEvent(CompoundEvent):
+class RandomStoppingEvent(CompoundEvent, VectorCurve):
     """The best of K runs of `event`.
 
     Args:
@@ -141,10 +142,12 @@ class RandomStoppingEvent(CompoundEvent):
         # the curve is asked at increasing epsilons, and put back in the order of `orders`
         ranks = np.argsort(epsilons)
         value = np.empty_like(epsilons)
-        value[ranks] = np.max([self.event.curve(epsilons[ranks], way) for way in Direction], axis=0)
+        value[ranks] = np.max(
+            [self.event.curve.upper(epsilons[ranks], way) for way in Direction], axis=0
+        )
         return value
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above at an array of epsilons >= 0, shape (k,)."""
         shifts, weights = _hinges(self, direction)
         # a curve falls: moved to the left, sums that are rounded err upwards

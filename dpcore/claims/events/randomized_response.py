@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import integer_from, positive, probability
-from dpcore.event import Claims, Direction, VectorEvent
+from dpcore.event import Claims, Direction, Event, VectorCurve
 from dpcore.rounding import down, gamma, half_square, up
 
 
@@ -52,7 +52,7 @@ def response_renyi(
     return np.clip(value, 0.0, np.minimum(epsilon, orders * (epsilon * epsilon / 2)))
 
 
-class _Response(VectorEvent):
+class _Response(Event, VectorCurve):
     """Randomized response on `classes` classes, with `epsilon_0`."""
 
     symmetric: ClassVar[bool] = True
@@ -64,14 +64,12 @@ class _Response(VectorEvent):
     def classes(self) -> int:
         """C, the number of classes."""
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
         value = response_curve(epsilons, self.epsilon_0, self.classes)
         return np.minimum(up(value, roundings=10), 1.0)
 
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
+    def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The curve above at an array of epsilons >= 0, rounded down, shape (k,)."""
         return down(response_curve(epsilons, self.epsilon_0, self.classes), roundings=20)
 
@@ -116,7 +114,7 @@ class PureEvent(_Response):
 
 
 @attrs.frozen(kw_only=True)
-class ApproximateEvent(VectorEvent):
+class ApproximateEvent(Event, VectorCurve):
     r"""Any (epsilon_0, delta_0)-DP release.
 
     .. math::
@@ -139,15 +137,13 @@ class ApproximateEvent(VectorEvent):
     def _value(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.delta_0 + (1 - self.delta_0) * response_curve(epsilons, self.epsilon_0, 2)
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
         value = np.minimum(up(self._value(epsilons), roundings=10), 1.0)
         # beyond epsilon_0 only the infinite loss is left
         return np.where(epsilons >= self.epsilon_0, self.delta_0, value)
 
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
+    def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The curve above at an array of epsilons >= 0, rounded down, shape (k,)."""
         return down(self._value(epsilons), roundings=20)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import floats, need_field
-from dpcore.event import Claims, Direction, VectorEvent
+from dpcore.event import Claims, Direction, Event, VectorCurve
 from dpcore.rounding import gamma, half_square, up
 
 _ALLOWED = 1e-13  # 450 ulps of the terms' sizes
@@ -47,7 +47,7 @@ def renyi_to_delta(
 
 
 @attrs.frozen(kw_only=True)
-class RenyiEvent(VectorEvent):
+class RenyiEvent(Event, VectorCurve):
     """Any release with Rényi divergence at most `divergences[i]` at `orders[i]`, both directions.
 
     Args:
@@ -80,7 +80,7 @@ class RenyiEvent(VectorEvent):
             "a divergence >= 0 for each order",
         )
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The delta that the divergences imply at an array of epsilons >= 0, shape (k,)."""
         return renyi_to_delta(np.array(self.orders), np.array(self.divergences), epsilons)
 
@@ -113,7 +113,7 @@ class RenyiEvent(VectorEvent):
 
 
 @attrs.frozen(kw_only=True)
-class CurveEvent(VectorEvent):
+class CurveEvent(Event, VectorCurve):
     """Any release whose curve lies at or below the given points, in both directions.
 
     Between two points their chord over exp(epsilon) is claimed, beyond the last one its delta.
@@ -150,7 +150,7 @@ class CurveEvent(VectorEvent):
             "a delta in [0, 1] for each epsilon, none above the one before",
         )
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The chords between the points at an array of epsilons >= 0, rounded up, shape (k,)."""
         knots, deltas = np.array(self.epsilons), np.array(self.deltas)
         right = np.clip(np.searchsorted(knots, epsilons, side="right"), 1, len(knots) - 1)
@@ -166,7 +166,7 @@ class CurveEvent(VectorEvent):
         value = np.clip(value, deltas[right], deltas[right - 1])
         return np.asarray(np.where(epsilons >= knots[-1], deltas[-1], value))
 
-    def anchor(self, direction: Direction) -> float:
+    def largest_loss(self, direction: Direction) -> float:
         """The last epsilon, beyond which no finite loss is claimed."""
         return self.epsilons[-1]
 

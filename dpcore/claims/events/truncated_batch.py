@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import probability
 from dpcore.errors import need
-from dpcore.event import Claims, CompoundEvent, Direction, Event, larger
+from dpcore.event import Claims, CompoundEvent, Direction, Event, VectorCurve, larger
 from dpcore.rounding import up
 
 _GRANTED = 1e-9  # relative, to the tail of a binomial
@@ -47,7 +47,7 @@ def too_large(others: int, sampling_probability: float, limit: int) -> float:
 
 
 @attrs.frozen(kw_only=True)
-class TruncatedBatchEvent(CompoundEvent):
+class TruncatedBatchEvent(CompoundEvent, VectorCurve):
     """`event`, except that with probability at most `uncovered` the batch is full without it.
 
     Args:
@@ -73,13 +73,13 @@ class TruncatedBatchEvent(CompoundEvent):
     @property
     def symmetric(self) -> bool:
         """Whether both events have the same curve in either direction."""
-        return self.event.symmetric and self.full.symmetric
+        return self.event.curve.symmetric and self.full.curve.symmetric
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above at an array of epsilons >= 0, rounded up, shape (k,)."""
         # the full batch is charged with probability tau, and only where it costs more
-        room = self.event.curve(epsilons, direction)
-        increase = np.maximum(self.full.curve(epsilons, direction) - room, 0.0)
+        room = self.event.curve.upper(epsilons, direction)
+        increase = np.maximum(self.full.curve.upper(epsilons, direction) - room, 0.0)
         return np.asarray(np.minimum(up(room + self.uncovered * increase, roundings=10), 1.0))
 
     @property
@@ -88,6 +88,6 @@ class TruncatedBatchEvent(CompoundEvent):
         room, full = self.event.claims, self.full.claims
         return Claims(pure=larger(room.pure, full.pure), rho=larger(room.rho, full.rho))
 
-    def anchor(self, direction: Direction) -> float | None:
+    def largest_loss(self, direction: Direction) -> float | None:
         """None: each event has its own."""
         return None

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from dpcore.checks import need_field, positive_integer
 from dpcore.errors import need
-from dpcore.event import Claims, CompoundEvent, Direction
+from dpcore.event import Claims, CompoundEvent, Direction, VectorCurve, largest_loss
 from dpcore.rounding import gamma, up
 
 
 @attrs.frozen(kw_only=True)
-class WithoutReplacementEvent(CompoundEvent):
+class WithoutReplacementEvent(CompoundEvent, VectorCurve):
     """`event`, applied to a uniformly random subset of `size` of `records` records.
 
     Args:
@@ -53,7 +53,7 @@ class WithoutReplacementEvent(CompoundEvent):
     def _share(self) -> float:
         return self.size / self.records
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above at an array of epsilons >= 0, rounded up, shape (k,)."""
         # q is rounded up and the inner loss down: both raise the bound
         q = min(1.0, up(self._share, roundings=1))
@@ -62,13 +62,13 @@ class WithoutReplacementEvent(CompoundEvent):
         base_epsilons = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
         base_epsilons = base_epsilons * (1 - gamma(32))
         # the theorem is for the larger of the base's two directions
-        directions = (direction,) if self.event.symmetric else tuple(Direction)
-        value = np.max([self.event.curve(base_epsilons, way) for way in directions], axis=0)
+        directions = (direction,) if self.event.curve.symmetric else tuple(Direction)
+        value = np.max([self.event.curve.upper(base_epsilons, way) for way in directions], axis=0)
         return np.asarray(np.minimum(up(q * value, roundings=3), 1.0))
 
-    def anchor(self, direction: Direction) -> float | None:
+    def largest_loss(self, direction: Direction) -> float | None:
         """The base's, moved as the losses are."""
-        if (base := self.event.anchor(direction)) is None or base > 500:
+        if (base := largest_loss(self.event, direction)) is None or base > 500:
             return None
         return up(math.log1p(self._share * math.expm1(base)), roundings=6)
 

@@ -43,7 +43,7 @@ _REACH = 38.5  # beyond this many widths the masses are below 1e-322
 
 
 @attrs.frozen(kw_only=True, slots=False)
-class DiscreteGaussianEvent(TwoEnds):
+class DiscreteGaussianEvent(Event, TwoEnds):
     """An integer moved by at most `shift`, plus discrete Gaussian noise.
 
     Args:

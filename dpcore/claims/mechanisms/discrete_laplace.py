@@ -27,7 +27,7 @@ from dpcore.claims.mechanisms.noise.release import (
     drawable,
     whole_numbers_only,
 )
-from dpcore.event import Claims, Direction, Event, VectorEvent
+from dpcore.event import Claims, Direction, Event, VectorCurve
 from dpcore.interval import LaplaceSpread
 from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.query import Query
@@ -38,7 +38,7 @@ _ERROR = gamma(16)  # the difference of two numbers of at most 1, and their roun
 
 
 @attrs.frozen(kw_only=True)
-class DiscreteLaplaceEvent(VectorEvent):
+class DiscreteLaplaceEvent(Event, VectorCurve):
     """An integer moved by at most `shift`, plus discrete Laplace noise.
 
     Args:
@@ -54,11 +54,11 @@ class DiscreteLaplaceEvent(VectorEvent):
     adjacency: Adjacency
 
     @property
-    def delta_error(self) -> float:
+    def error(self) -> float:
         """The rounding error at the largest epsilon that costs anything, twice."""
         return float(2 * _error(self._largest))
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The curve above, rounded up, shape (k,); the largest over three integers near m."""
         rate = 1 / self.noise_scale
         top = self._largest
@@ -74,12 +74,10 @@ class DiscreteLaplaceEvent(VectorEvent):
         best = np.clip(up(best, roundings=20), 0.0, 1.0)
         return np.where(epsilons >= top, 0.0, np.minimum(best + _error(epsilons), 1.0))
 
-    def curve_lower(
-        self, epsilons: NDArray[np.float64], direction: Direction
-    ) -> NDArray[np.float64]:
+    def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The curve above minus its error bounds, at least 0, shape (k,)."""
-        upper_end = down(self.curve(epsilons, direction), roundings=5000)
-        # once for the error that `curve` added, once for the error that it made
+        upper_end = down(self.upper(epsilons, direction), roundings=5000)
+        # once for the error that `upper` added, once for the error that it made
         return np.maximum(upper_end - 2 * _error(epsilons), 0.0)
 
     @property

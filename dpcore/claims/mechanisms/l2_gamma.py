@@ -92,7 +92,7 @@ def _sums(epsilon_0: float, d: int, *, lower: bool) -> tuple[Array, Array, Array
 
 
 @attrs.frozen(kw_only=True)
-class L2GammaEvent(TwoEnds):
+class L2GammaEvent(Event, TwoEnds):
     """A vector moved by at most epsilon_0 / xi in l2.
 
     Args:
@@ -135,7 +135,7 @@ class L2GammaEvent(TwoEnds):
         """epsilon_0, the largest loss; epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4."""
         return Claims(pure=self.epsilon_0, rho=half_square(self.epsilon_0), renyi=self._renyi)
 
-    def anchor(self, direction: Direction) -> float | None:
+    def largest_loss(self, direction: Direction) -> float | None:
         """None: the largest loss has probability 0."""
         return None
 

@@ -30,7 +30,7 @@ from dpcore.claims.events.randomized_response import response_curve
 from dpcore.claims.mechanisms.noise.discrete_laplace import floored_law
 from dpcore.claims.mechanisms.noise.grid import LARGEST
 from dpcore.claims.mechanisms.noise.release import LaplaceNoise, OnGrid, drawable
-from dpcore.event import Claims, Direction, VectorEvent
+from dpcore.event import Claims, Direction, Event, VectorCurve
 from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.query import Query
 from dpcore.rounding import up
@@ -38,7 +38,7 @@ from dpcore.sensitivity import Sensitivity
 
 
 @attrs.frozen(kw_only=True)
-class TruncatedLaplaceEvent(VectorEvent):
+class TruncatedLaplaceEvent(Event, VectorCurve):
     """`dimension` coordinates, together moved by at most `shift` noise scales in l1.
 
     Args:
@@ -59,7 +59,7 @@ class TruncatedLaplaceEvent(VectorEvent):
     def __attrs_post_init__(self) -> None:
         need_field(self.truncation <= 0.5, self, "truncation", "a truncation in (0, 1/2]")
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The lesser of the two bounds above at an array of epsilons >= 0, shape (k,)."""
         t, delta_0 = self.shift, self.truncation
         # the curve of any (t, delta_0)-DP release, in any dimension

@@ -40,7 +40,7 @@ from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
-from dpcore.event import Claims, Direction
+from dpcore.event import Claims, Direction, PrivacyCurve
 from dpcore.sensitivity import Conditional, OverCoins
 from dpcore_bridges.dp_accounting import (
     DpcoreAccountant,
@@ -260,7 +260,10 @@ def test_written_and_read_back_an_event_is_no_less_lossy_and_hardly_more(event, 
     assert count == 1
     assert back.adjacency == event.adjacency
     for direction in Direction:
-        before, after = event.delta(epsilon, direction), back.delta(epsilon, direction)
+        before, after = (
+            event.curve.upper_at(epsilon, direction),
+            back.curve.upper_at(epsilon, direction),
+        )
         assert after >= before * (1 - 1e-15) - 1e-15
         assert after <= before * (1 + 1e-6) + 1e-12
 
@@ -290,7 +293,7 @@ def test_an_event_without_counterpart_is_refused_by_name(event):
 
 
 @attrs.frozen(kw_only=True)
-class Declared(Event):
+class Declared(Event, PrivacyCurve):
     """A plugin's event: a curve, and what it declares of it."""
 
     adjacency: Adjacency
@@ -298,7 +301,7 @@ class Declared(Event):
     pure: float | None = None
     rho: float | None = None
 
-    def delta(self, epsilon, direction):
+    def upper_at(self, epsilon, direction):
         return 1.0
 
     @property

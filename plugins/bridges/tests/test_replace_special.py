@@ -47,7 +47,7 @@ def test_randomized_response_against_a_uniform_answer(p, k):
     ((event, _),) = from_dp_event(dp.RandomizedResponseDpEvent(p, k), SPECIAL)
     for at in np.linspace(0, epsilon, 20):
         for one, other in ((kept, blank), (blank, kept)):
-            assert excess(one, other, at) <= event.curve(np.array([at]), Direction.ADD)[0]
+            assert excess(one, other, at) <= event.curve.upper(np.array([at]), Direction.ADD)[0]
 
 
 GRID = np.linspace(-30, 30, 60001)
@@ -72,8 +72,8 @@ def test_a_noisy_sum_over_a_sample_of_places(rest, x):
     ((ours, _),) = from_dp_event(event, SPECIAL)
     there, blank = law((x, *rest), q, sigma), law((None, *rest), q, sigma)
     for epsilon in (0.0, 0.1, 0.3, 0.6, 1.0):
-        removed = float(ours.curve(np.array([epsilon]), Direction.REMOVE)[0])
-        added = float(ours.curve(np.array([epsilon]), Direction.ADD)[0])
+        removed = float(ours.curve.upper(np.array([epsilon]), Direction.REMOVE)[0])
+        added = float(ours.curve.upper(np.array([epsilon]), Direction.ADD)[0])
         assert excess(there, blank, epsilon) <= removed + QUADRATURE
         assert excess(blank, there, epsilon) <= added + QUADRATURE
         if rest == () and x == 1.0:  # the worst case is attained

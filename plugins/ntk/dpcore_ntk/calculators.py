@@ -94,7 +94,7 @@ def samples_sound(
 
     def holds(samples: int) -> bool:
         event = GaussianSamplingEvent(theta=theta, samples=samples, adjacency=REPLACE_ONE)
-        return event.delta(epsilon, Direction.ADD) <= delta
+        return event.curve.upper_at(epsilon, Direction.ADD) <= delta
 
     # Delta grows with k: double until it fails, then bisect; `low` is 0 or holds.
     low, high = 0, 1

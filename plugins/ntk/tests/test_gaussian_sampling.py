@@ -169,9 +169,13 @@ def test_whole_numbers_are_epsilons_too() -> None:
     """delta(1) is delta(1.0): an array of integers must not round the curve down to 0."""
     event = GaussianSamplingEvent(theta=0.1, samples=50, adjacency=REPLACE_ONE)
     for epsilon in (0, 1, 2):
-        assert event.delta(epsilon, Direction.ADD) == event.delta(float(epsilon), Direction.ADD) > 0
-    whole = event.curve(np.array([0, 1]), Direction.ADD)
-    assert whole.tolist() == event.curve(np.array([0.0, 1.0]), Direction.ADD).tolist()
+        assert (
+            event.curve.upper_at(epsilon, Direction.ADD)
+            == event.curve.upper_at(float(epsilon), Direction.ADD)
+            > 0
+        )
+    whole = event.curve.upper(np.array([0, 1]), Direction.ADD)
+    assert whole.tolist() == event.curve.upper(np.array([0.0, 1.0]), Direction.ADD).tolist()
 
 
 @pytest.mark.parametrize("samples", [10**12, 10**14])
@@ -181,6 +185,8 @@ def test_very_many_samples_are_nearly_a_gaussian(samples: int) -> None:
     event = GaussianSamplingEvent(theta=theta, samples=samples, adjacency=REPLACE_ONE)
     for epsilon in (0.5, 2.0, 6.0):
         low, high = (gaussian_delta(epsilon, 1.3 * (1 + s * 1e-4)) for s in (-1, 1))
-        assert low <= event.delta_lower(epsilon, Direction.ADD)
-        assert event.delta_lower(epsilon, Direction.ADD) <= event.delta(epsilon, Direction.ADD)
-        assert event.delta(epsilon, Direction.ADD) <= high
+        assert low <= event.curve.lower_at(epsilon, Direction.ADD)
+        assert event.curve.lower_at(epsilon, Direction.ADD) <= event.curve.upper_at(
+            epsilon, Direction.ADD
+        )
+        assert event.curve.upper_at(epsilon, Direction.ADD) <= high

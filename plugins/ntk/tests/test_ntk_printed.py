@@ -160,7 +160,7 @@ def test_sampling_from_k_refuses_what_promises_nothing():
     query = learner.queries(facts)[0]
     claim = PromisedBound().sensitivity(query, learner, facts, MOVES)
     mechanism = GramSampling(samples=5, floor=0.5)
-    assert mechanism.event(query, claim).delta(1.0, Direction.ADD) < 1
+    assert mechanism.event(query, claim).curve.upper_at(1.0, Direction.ADD) < 1
     for wrong, message in (
         (attrs.evolve(claim, validity=WorstCase()), "promise"),
         (attrs.evolve(claim, value=0.5), "movement below"),

@@ -39,7 +39,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import non_negative, positive
 from dpcore.claims.events.gaussian import gaussian_curve
 from dpcore.errors import need
-from dpcore.event import Direction, VectorEvent
+from dpcore.event import Direction, Event, VectorCurve
 
 _LARGEST = 100.0  # above this epsilon the curve stays as it is: what b may not be is charged below
 _IMPOSSIBLE = 1e-290  # of noise beyond 40 standard deviations, times e^100, for 10^5 coordinates
@@ -47,7 +47,7 @@ _ROUNDING = 1e-8  # relative, and what the grid of b multiplies delta by
 
 
 @attrs.frozen(kw_only=True)
-class ObjectivePerturbationEvent(VectorEvent):
+class ObjectivePerturbationEvent(Event, VectorCurve):
     """One minimiser of an objective with a normal linear term.
 
     Args:
@@ -68,7 +68,7 @@ class ObjectivePerturbationEvent(VectorEvent):
     def __attrs_post_init__(self) -> None:
         need(self.degrees in (1, 2), type(self).__name__, "1 or 2", "degrees", self.degrees)
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above, the same in both directions; rounded up."""
         mu = self.mu
         shifted = np.minimum(epsilons, _LARGEST) - self.log_determinant

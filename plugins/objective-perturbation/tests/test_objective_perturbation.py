@@ -81,7 +81,7 @@ def test_one_dimensional_minimisers_keep_the_curve(replaced):
         one, other = ((np.vstack([rows, row]), np.append(labels, label)) for row, label in extra)
         grid = np.linspace(-9, 9, 4001)[:, None] * (std + size + 1) / ridge
         pairs = [(one, other)] if replaced else [(one, (rows, labels)), ((rows, labels), one)]
-        bound = event(mu, 1 / ridge, 2 if replaced else 1).curve(EPSILONS, Direction.ADD)
+        bound = event(mu, 1 / ridge, 2 if replaced else 1).curve.upper(EPSILONS, Direction.ADD)
         for (first, second), (epsilon, limit) in itertools.product(
             pairs, zip(EPSILONS, bound, strict=True)
         ):
@@ -107,7 +107,7 @@ def test_replaced_records_in_two_dimensions_keep_the_curve():
         pair = [np.array([[1.0, 0.0]]), np.array([[np.cos(angle), np.sin(angle)]])]
         one, other = ((np.vstack([rows, row]), np.append(labels, 1.0)) for row in pair)
         grid = square_grid * (std + 0.3 * size + 1) / ridge
-        bound = event(mu, 1 / ridge, 2, REPLACE_ONE).curve(EPSILONS, Direction.ADD)
+        bound = event(mu, 1 / ridge, 2, REPLACE_ONE).curve.upper(EPSILONS, Direction.ADD)
         for epsilon, limit in zip(EPSILONS, bound, strict=True):
             truth = exact_delta(grid, one, other, clip=clip, ridge=ridge, std=std, epsilon=epsilon)
             assert truth <= limit + 2e-3
@@ -119,8 +119,8 @@ def test_a_curve_without_the_determinants_would_be_broken():
     one, nothing = (np.ones((1, 1)), np.zeros(1)), (np.zeros((0, 1)), np.zeros(0))
     facts = {"clip": 0.5, "ridge": 1.0, "std": 10.0, "epsilon": 0.6}
     truth = exact_delta(grid, one, nothing, **facts)
-    assert truth > event(0.05, 0.0, 1).delta(0.6, Direction.ADD)
-    assert truth <= event(0.05, 1.0, 1).delta(0.6, Direction.ADD)
+    assert truth > event(0.05, 0.0, 1).curve.upper_at(0.6, Direction.ADD)
+    assert truth <= event(0.05, 1.0, 1).curve.upper_at(0.6, Direction.ADD)
 
 
 @pytest.mark.parametrize("degrees", [1, 2])
@@ -130,7 +130,7 @@ def test_the_curve_is_the_mean_of_its_definition(degrees, mu):
     length = np.linspace(0, 40, 400001)
     density = scipy.stats.chi.pdf(length, degrees)
     loss = math.log1p(ratio) + mu * length + mu**2 / 2
-    curve = event(mu, ratio, degrees).curve(EPSILONS, Direction.ADD)
+    curve = event(mu, ratio, degrees).curve.upper(EPSILONS, Direction.ADD)
     for epsilon, value in zip(EPSILONS, curve, strict=True):
         excess = -np.expm1(np.minimum(epsilon - loss, 0.0))
         mean = scipy.integrate.simpson(density * excess, x=length)
@@ -139,7 +139,7 @@ def test_the_curve_is_the_mean_of_its_definition(degrees, mu):
 
 def test_beyond_half_a_square_one_degree_is_twice_the_gaussian():
     for epsilon in (1.0, 3.0, 10.0):
-        value = event(1.0, 0.5, 1).delta(epsilon + math.log(1.5), Direction.REMOVE)
+        value = event(1.0, 0.5, 1).curve.upper_at(epsilon + math.log(1.5), Direction.REMOVE)
         assert value == pytest.approx(2 * gaussian_delta(epsilon, 1.0), rel=1e-6)
 
 

@@ -325,7 +325,7 @@ def test_the_price_covers_every_pair_when_all_orders_are_enumerated(n, steps):
     closest = 0.0
     for std, epsilon in ((1.0, 0.3), (2.0, 0.1), (0.5, 1.5)):
         mechanism = Gaussian(noise_multiplier=std / found.smallest, noise="float")
-        stated = mechanism.event(query, found).delta(epsilon, Direction.REMOVE)
+        stated = mechanism.event(query, found).curve.upper_at(epsilon, Direction.REMOVE)
         for trial in range(10):
             rows = rng.choice([-1.0, 1.0], (n, 1))
             labels = rng.choice([-1.0, 1.0], n)

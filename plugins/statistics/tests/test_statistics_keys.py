@@ -49,11 +49,11 @@ def test_the_event_dominates_and_attains_a_person_with_two_keys(epsilon):
     remove = (1 - kept) + curve(kept * with_one, without, epsilon)
     add = curve(without, kept * with_one, epsilon)
     event = ThresholdedEvent(std=s, shown=shown, keys=most, adjacency=ADD_REMOVE)
-    told = event.delta(epsilon, Direction.REMOVE)
+    told = event.curve.upper_at(epsilon, Direction.REMOVE)
     assert max(remove, add) <= told
     both_common = GaussianEvent(mu=math.sqrt(2) / s, adjacency=ADD_REMOVE)
     envelope = max(
-        remove, add, both_common.delta(epsilon, Direction.ADD), 1 - kept**2,
+        remove, add, both_common.curve.upper_at(epsilon, Direction.ADD), 1 - kept**2,
     )  # fmt: skip
     assert told == pytest.approx(envelope, rel=1e-4)
 
@@ -72,28 +72,30 @@ def test_a_replaced_person_costs_what_quadrature_says(epsilon):
     from_own = shown + curve(kept * one[0], one[1], epsilon)
     to_own = curve(one[0], kept * one[1], epsilon)
     event = ThresholdedEvent(std=s, shown=shown, adjacency=REPLACE_ONE)
-    told = event.delta(epsilon, Direction.ADD)
+    told = event.curve.upper_at(epsilon, Direction.ADD)
     assert told == pytest.approx(max(own_both, moved, from_own, to_own), rel=1e-4)
     added = ThresholdedEvent(std=s, shown=shown, adjacency=ADD_REMOVE)
-    assert told >= added.delta(epsilon, Direction.ADD)
+    assert told >= added.curve.upper_at(epsilon, Direction.ADD)
 
 
 def test_the_scale_of_the_add_remove_formula_is_not_enough_for_replaced_persons():
     added = ThresholdedEvent(std=3.7, shown=5e-6, adjacency=ADD_REMOVE)
     replaced = attrs.evolve(added, adjacency=REPLACE_ONE)
-    assert replaced.delta(1.0, Direction.ADD) > 10 * added.delta(1.0, Direction.ADD)
+    assert replaced.curve.upper_at(1.0, Direction.ADD) > 10 * added.curve.upper_at(
+        1.0, Direction.ADD
+    )
 
 
 def test_the_curve_falls_and_is_never_below_what_the_own_key_shows():
     event = ThresholdedEvent(std=2.0, shown=1e-4, adjacency=ADD_REMOVE)
-    deltas = event.curve(np.linspace(0, 20, 200), Direction.ADD)
+    deltas = event.curve.upper(np.linspace(0, 20, 200), Direction.ADD)
     assert (np.diff(deltas) <= 0).all()
     assert deltas[-1] == pytest.approx(1e-4, rel=1e-6)
     density = lambda y: max(  # noqa: E731
         0.0, stats.norm.pdf(y, 1, 2.0) - math.exp(0.3) * stats.norm.pdf(y, 0, 2.0)
     )
     plain = integrate.quad(density, -20, 20, limit=400)[0]
-    assert event.delta(0.3, Direction.ADD) == pytest.approx(plain, rel=1e-7)
+    assert event.curve.upper_at(0.3, Direction.ADD) == pytest.approx(plain, rel=1e-7)
 
 
 @pytest.mark.parametrize("std", [0.01, 0.7, 5.0])

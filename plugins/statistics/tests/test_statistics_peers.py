@@ -56,9 +56,9 @@ def test_a_choice_by_permute_and_flip_is_not_priced_as_one_of_bounded_range():
     flip = PermuteAndFlip(epsilon=0.1).event(query, claim)
     assert flip.claims.rho > 3.9 * 0.1**2 / 8
     assert Exponential(epsilon=0.1).event(query, claim).claims.rho < 1.001 * 0.1**2 / 8
-    assert flip.delta(0.0, Direction.ADD) > Exponential(epsilon=0.1).event(query, claim).delta(
-        0.0, Direction.ADD
-    )
+    assert flip.curve.upper_at(0.0, Direction.ADD) > Exponential(epsilon=0.1).event(
+        query, claim
+    ).curve.upper_at(0.0, Direction.ADD)
 
 
 @pytest.mark.parametrize("values", [[5.0] * 400, [0.0, 10.0] * 200, [3.0], []])

@@ -136,10 +136,10 @@ def test_the_event_covers_the_published_law_by_quadrature_and_one_run_alone_does
     epsilons = np.array([0.3, 0.8, 1.5, 2.5])
     for first, second, way in ((1, 0, Direction.REMOVE), (0, 1, Direction.ADD)):
         gaps = [np.maximum(laws[first] - math.exp(e) * laws[second], 0).sum() for e in epsilons]
-        assert (gaps <= event.curve(epsilons, way) + 1e-9).all()
+        assert (gaps <= event.curve.upper(epsilons, way) + 1e-9).all()
     gaps = [np.maximum(laws[1] - math.exp(e) * laws[0], 0).sum() for e in epsilons]
     # What a trainer claims that charges the published run alone.
-    assert (gaps[2:] > event.event.curve(epsilons[2:], Direction.REMOVE) * 1.5).all()
+    assert (gaps[2:] > event.event.curve.upper(epsilons[2:], Direction.REMOVE) * 1.5).all()
 
 
 def released(record, count, mechanism=MECHANISM):

@@ -413,7 +413,7 @@ def test_the_price_of_a_law_covers_the_enumeration_of_all_orders(noise, n):
     event = mechanism.event(query, claim)
     for epsilon in (0.1, 0.5, 1.0):
         exact = exact_delta(n, mechanism.noise_std(claim), epsilon)
-        stated = event.delta(epsilon, Direction.REMOVE)
+        stated = event.curve.upper_at(epsilon, Direction.REMOVE)
         assert exact <= stated * (1 + 1e-6)
         assert stated <= 3 * exact
 

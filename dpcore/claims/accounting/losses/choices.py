@@ -37,7 +37,7 @@ from dpcore.claims.events.exponential import ExponentialMechanismEvent
 from dpcore.claims.events.gaussian import gaussian_curve
 from dpcore.claims.events.random_stopping import RandomStoppingEvent
 from dpcore.claims.events.randomized_response import RandomizedResponseEvent
-from dpcore.event import CompoundEvent, Direction, Event
+from dpcore.event import CompoundEvent, Direction, Event, VectorCurve
 from dpcore.rounding import down, up
 
 MOST = 64
@@ -79,11 +79,11 @@ def attaining(event: Event) -> Event | None:
     # where scores are all equal and K >= 1, the best of K runs is one run
     if isinstance(event, RandomStoppingEvent) and event.shape < math.inf:
         return attaining(event.event)
-    return event if event.attained else None
+    return event if event.curve.attained else None
 
 
 @attrs.frozen(kw_only=True)
-class ChoicesEvent(CompoundEvent):
+class ChoicesEvent(CompoundEvent, VectorCurve):
     """Choices one after another, each place chosen from earlier answers, then a Gaussian release.
 
     Args:
@@ -99,7 +99,7 @@ class ChoicesEvent(CompoundEvent):
     count: int
     mu: float = 0.0
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """Chords of the joint curve's upper ends at an array of epsilons >= 0, shape (k,)."""
         # read a little to the left, where a falling curve is higher by more than what is rounded
         a = np.exp(epsilons) * (1 - 1e-12)

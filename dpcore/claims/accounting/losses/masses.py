@@ -38,8 +38,10 @@ from dpcore.event import (
     CompoundEvent,
     Direction,
     Event,
+    VectorCurve,
     extended_curve,
     label_of,
+    largest_loss,
 )
 from dpcore.rounding import down, gamma
 
@@ -76,7 +78,7 @@ class Masses:
 
 def reach(event: Event, direction: Direction, tail: float) -> float:
     """Return a loss > 0 beyond which the curve is at most `tail`, or has stopped falling."""
-    if (anchor := event.anchor(direction)) is not None:
+    if (anchor := largest_loss(event, direction)) is not None:
         return anchor
     # How far is only a question of time: what the curve keeps beyond counts as an infinite loss.
     powers = 2.0 ** np.arange(-44.0, 9.25, 0.25)
@@ -85,7 +87,7 @@ def reach(event: Event, direction: Direction, tail: float) -> float:
     if (index := int(candidates[0])) == 0:
         return float(powers[0])
     finer = np.linspace(powers[index - 1], powers[index], 9)[1:]
-    values = event.curve(finer, direction)
+    values = event.curve.upper(finer, direction)
     candidates = np.nonzero(values <= tail)[0]
     return float(finer[candidates[0]] if len(candidates) else finer[-1])
 
@@ -110,7 +112,7 @@ class Extent:
             NoClaimError,
             f"{label_of(event)} loses more than {FARTHEST} nats: too much for a grid",
         )
-        return cls(max(-reverse, -FARTHEST), top, event.anchor(direction) is not None)
+        return cls(max(-reverse, -FARTHEST), top, largest_loss(event, direction) is not None)
 
     def knots(self, top: float, step: float) -> Array:
         """top, top - step, ... to at most `bottom`; at least three, in increasing order."""
@@ -221,29 +223,29 @@ def masses_both(
 ) -> tuple[Masses, Masses | None]:
     """Return that measure, and one nowhere above the event's (None: nothing is known)."""
     knots, curve = _curve_above(event, direction, extent, step)
-    below = _measure_below(event, direction, extent, step, curve) if event.attained else None
+    below = _measure_below(event, direction, extent, step, curve) if event.curve.attained else None
     return _measure_above(knots, curve, step), below
 
 
 @attrs.frozen
-class AsAttained(CompoundEvent):
+class AsAttained(CompoundEvent, VectorCurve):
     """An event's curve, as if one pair attained it.
 
     The measure from below is then about the curve alone: it tells how much of an interval is the
     grid's, and certifies nothing about the release.
     """
 
-    def curve(self, epsilons: Array, direction: Direction) -> Array:
+    def upper(self, epsilons: Array, direction: Direction) -> Array:
         """Return the upper end of the event's curve, unchanged."""
-        return self.event.curve(epsilons, direction)
+        return self.event.curve.upper(epsilons, direction)
 
-    def curve_lower(self, epsilons: Array, direction: Direction) -> Array:
+    def lower(self, epsilons: Array, direction: Direction) -> Array:
         """Return the same curve, but for rounding."""
-        return down(self.event.curve(epsilons, direction), roundings=5000)
+        return down(self.event.curve.upper(epsilons, direction), roundings=5000)
 
     def infinite_mass(self, direction: Direction) -> float:
         """Return what the curve keeps at the farthest loss."""
-        return float(self.curve_lower(np.array([FARTHEST]), direction)[0])
+        return float(self.lower(np.array([FARTHEST]), direction)[0])
 
 
 def _curve_above(
@@ -298,7 +300,7 @@ def _measure_below(
     values = np.zeros(len(knots))
     values[1:-1] = np.minimum(ends[:-1], starts[1:])
     values[0] = max(0.0, min(starts[0], (1 - level - first) * (1 - gamma(16))))
-    masses = _polygon(knots, values, step, 1 - level, event.infinite_mass(direction))
+    masses = _polygon(knots, values, step, 1 - level, event.curve.infinite_mass(direction))
     return masses if np.any(masses.mass > 0) else None
 
 

@@ -117,7 +117,7 @@ class AutoAccountant(Accountant):
             return _ADDED, _RENYI
         from dpcore.claims.accounting.methods.pld_search import wanted_width
 
-        is_attained = all(event.attained for event in method.spent)
+        is_attained = all(event.curve.attained for event in method.spent)
         is_narrow = not method.below or numerical.width <= 2 * wanted_width(
             method.width, numerical.upper
         )

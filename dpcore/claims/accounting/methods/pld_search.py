@@ -90,7 +90,7 @@ class Search:
             return event_epsilon(next(iter(self.spent)), delta)
         # The merged mu is rounded up for the upper end and down for the lower one.
         above, below = self._merge_gaussians(+1), self._merge_gaussians(-1)
-        symmetric = all(event.symmetric for event in above)
+        symmetric = all(event.curve.symmetric for event in above)
         directions = (Direction.REMOVE,) if symmetric else tuple(Direction)
         aims = [self._aim(above, below, direction, delta) for direction in directions]
         aims.sort(key=lambda aim: -aim.implied)
@@ -102,7 +102,7 @@ class Search:
                     max(interval.lower, reverse.lower), max(interval.upper, reverse.upper)
                 )
         # Lower ends add up only where one pair of datasets attains every curve.
-        if all(event.attained for event in below):
+        if all(event.curve.attained for event in below):
             return interval
         return Interval(min(self._lower(delta), interval.upper), interval.upper)
 
@@ -207,7 +207,7 @@ class Search:
                 ("reach", event, side, tail), partial(reach, event, side, tail)
             )
 
-        reverse = direction if event.symmetric else direction.reverse
+        reverse = direction if event.curve.symmetric else direction.reverse
         return Extent.between(event, direction, find_reach(direction), find_reach(reverse))
 
     def _interval(self, aim: "_Aim", rival: Interval | None = None) -> Interval:
@@ -287,7 +287,7 @@ class Search:
                     ("both", event, aim.direction, extent, step),
                     partial(
                         masses_both,
-                        event if event.attained else AsAttained(event=event),
+                        event if event.curve.attained else AsAttained(event=event),
                         aim.direction,
                         extent,
                         step,

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from dpcore import Adjacency, Distance, Event, Mechanism, Query, Sensitivity
 from dpcore.checks import positive
-from dpcore.event import Claims, Direction
+from dpcore.event import Claims, Direction, PrivacyCurve
 from dpcore.mechanism import Needs, free, from_real, to_real
 from dpcore.randomness import Stream
 from dpcore.rounding import up
 
 
 @attrs.frozen(kw_only=True)
-class BoundedLoss(Event):
+class BoundedLoss(Event, PrivacyCurve):
     r"""A release with a privacy loss of at most `loss`, dominated by randomized response.
 
     .. math:: \delta(\epsilon) = \max(0, (e^{loss} - e^{\epsilon}) / (1 + e^{loss}))
@@ -31,7 +31,7 @@ class BoundedLoss(Event):
     loss: float = attrs.field(validator=positive)
     adjacency: Adjacency
 
-    def delta(self, epsilon: float, direction: Direction) -> float:
+    def upper_at(self, epsilon: float, direction: Direction) -> float:
         """The curve above, the same in both directions."""
         if epsilon >= self.loss:
             return 0.0

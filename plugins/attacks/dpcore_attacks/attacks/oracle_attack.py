@@ -72,7 +72,7 @@ class Duel:
         event = self.mechanism.event(self.query, self.sensitivity)
         # all asks that are paid for, whether or not a game uses them
         composition = repeated(event, self.mechanism.asks)
-        return max(composition.delta(epsilon, direction) for direction in Direction)
+        return max(composition.curve.upper_at(epsilon, direction) for direction in Direction)
 
 
 @attrs.frozen(kw_only=True)

@@ -137,7 +137,7 @@ class Curve(Claim):
     def of_event(cls, event: Event, delta: float) -> Curve:
         """The curve of one event, the worse direction at each epsilon."""
         # a claim holds in both directions, and neither neighbour comes first
-        curves = [event.curve(_EPSILONS, direction) for direction in Direction]
+        curves = [event.curve.upper(_EPSILONS, direction) for direction in Direction]
         return cls(epsilons=_EPSILONS, deltas=np.maximum(*curves), delta=delta)
 
     @classmethod

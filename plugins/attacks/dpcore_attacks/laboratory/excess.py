@@ -114,7 +114,9 @@ def excess(
         epsilons = EPSILONS if pure is None else (*EPSILONS, pure)
     # if either value may come first, an excess over the smaller curve refutes the claim
     side = max if directed else min
-    curve = {e: side(event.delta(e, d) for d in Direction) for e in epsilons if e < _LARGEST}
+    curve = {
+        e: side(event.curve.upper_at(e, d) for d in Direction) for e in epsilons if e < _LARGEST
+    }
     ranked: list[tuple[float, _Event]] = []
     for number, sample in enumerate(samples):
         ranked += _candidates(number, sample, curve)

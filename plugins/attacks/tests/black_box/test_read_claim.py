@@ -138,7 +138,7 @@ def test_a_zcdp_claim_is_its_curve(stated):
     claim = read_claim(stated.rho, REPLACE_ONE, delta=1e-6)
     event = ZcdpEvent(rho=0.125 * 4, adjacency=REPLACE_ONE)
     for epsilon, delta in zip(claim.epsilons, claim.deltas, strict=True):
-        expected = max(event.delta(float(epsilon), direction) for direction in Direction)
+        expected = max(event.curve.upper_at(float(epsilon), direction) for direction in Direction)
         assert delta == pytest.approx(expected, rel=1e-9)
 
 

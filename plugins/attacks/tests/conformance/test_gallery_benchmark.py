@@ -74,7 +74,7 @@ def prices(mechanism):
     functions = isinstance(mechanism, Interactive)
     for case in (interactive_cases if functions else mechanism_cases)(mechanism):
         at = case.mechanism.at(1.0, case.query, case.sensitivity)
-        assert 0 <= at.event(case.query, case.sensitivity).delta(0.5, Direction.REMOVE) < 1
+        assert 0 <= at.event(case.query, case.sensitivity).curve.upper_at(0.5, Direction.REMOVE) < 1
         yield case
 
 

@@ -85,7 +85,8 @@ def test_loss_never_increases_in_scale(name: str, extra: dict[str, object], size
     for scale in 2.0 ** np.arange(-6, 9, 0.5):
         event = mechanism.at(float(scale), query, sensitivity).event(query, sensitivity)
         deltas = [
-            max(event.delta(e, direction) for direction in Direction) for e in (0.0, 0.1, 1.0, 5.0)
+            max(event.curve.upper_at(e, direction) for direction in Direction)
+            for e in (0.0, 0.1, 1.0, 5.0)
         ]
         assert all(d <= b * (1 + 1e-6) + 1e-12 for d, b in zip(deltas, before, strict=True))
         before = deltas

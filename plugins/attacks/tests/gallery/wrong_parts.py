@@ -154,12 +154,12 @@ class CoarseGrid(Mechanism):
 class Subsampled(GaussianEvent):
     """Amplified as if a tenth of the records had been drawn, which nobody does."""
 
-    def delta(self, epsilon, direction):
+    def upper_at(self, epsilon, direction):
         full = GaussianEvent(mu=self.mu, adjacency=self.adjacency)
-        return 0.1 * full.delta(float(np.log1p(np.expm1(epsilon) / 0.1)), direction)
+        return 0.1 * full.curve.upper_at(float(np.log1p(np.expm1(epsilon) / 0.1)), direction)
 
-    def curve(self, epsilons, direction):
-        return np.array([self.delta(epsilon, direction) for epsilon in epsilons])
+    def upper(self, epsilons, direction):
+        return np.array([self.upper_at(epsilon, direction) for epsilon in epsilons])
 
     claims = Claims()
 
@@ -182,16 +182,16 @@ class CheapEvent(GaussianEvent):
 class OneSided(GaussianEvent):
     """Adds nothing in one direction."""
 
-    def delta(self, epsilon, direction):
+    def upper_at(self, epsilon, direction):
         shrunk = self.mu if direction.value == "remove" else 0.5 * self.mu
-        return GaussianEvent(mu=shrunk, adjacency=self.adjacency).delta(epsilon, direction)
+        return GaussianEvent(mu=shrunk, adjacency=self.adjacency).curve.upper_at(epsilon, direction)
 
 
 @attrs.frozen(kw_only=True)
 class ClassicalCurve(GaussianEvent):
     """1.25 exp(-(epsilon/mu)^2/2): the classical formula read as a curve, valid nowhere near 0."""
 
-    def delta(self, epsilon, direction):
+    def upper_at(self, epsilon, direction):
         return 1.25 * float(np.exp(-0.5 * (epsilon / self.mu) ** 2))
 
 
@@ -199,11 +199,11 @@ class ClassicalCurve(GaussianEvent):
 class ClassicalAboveOne(ClassicalCurve):
     """The same, cut off at 1, for any epsilon: it is proved for epsilon below 1 only."""
 
-    def delta(self, epsilon, direction):
-        return min(1.0, super().delta(epsilon, direction))
+    def upper_at(self, epsilon, direction):
+        return min(1.0, super().upper_at(epsilon, direction))
 
-    def curve(self, epsilons, direction):
-        return np.array([self.delta(epsilon, direction) for epsilon in epsilons])
+    def upper(self, epsilons, direction):
+        return np.array([self.upper_at(epsilon, direction) for epsilon in epsilons])
 
     claims = Claims()
 
@@ -234,9 +234,9 @@ MECHANISMS = [
 class WholeNumbers(GaussianEvent):
     """Computed in an array of the dtype it is given: of integers, it is rounded down to 0."""
 
-    def delta(self, epsilon, direction):
+    def upper_at(self, epsilon, direction):
         found = np.zeros_like(np.array([epsilon]))
-        found[0] = super().delta(epsilon, direction)
+        found[0] = super().upper_at(epsilon, direction)
         return float(found[0])
 
 

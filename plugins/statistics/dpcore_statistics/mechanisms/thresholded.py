@@ -29,7 +29,7 @@ from dpcore.claims.events.gaussian import gaussian_curve
 from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
 from dpcore.claims.mechanisms.noise.release import drawable
 from dpcore.errors import ContractError, need
-from dpcore.event import Direction, VectorEvent
+from dpcore.event import Direction, Event, VectorCurve
 from dpcore.interval import NormalSpread
 from dpcore.mechanism import Arithmetic, free
 from dpcore.randomness import Stream
@@ -40,7 +40,7 @@ _SMOOTHING = 3.0  # steps: the grid's noise is then a continuous one, rounded at
 
 
 @attrs.frozen(kw_only=True)
-class ThresholdedEvent(VectorEvent):
+class ThresholdedEvent(Event, VectorCurve):
     """Noisy counts of the keys that occur, those above a threshold.
 
     Args:
@@ -58,7 +58,7 @@ class ThresholdedEvent(VectorEvent):
     keys: int = attrs.field(default=1, validator=positive_integer)
     adjacency: Adjacency
 
-    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+    def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The greatest of all u (and v)."""
         worst = np.zeros_like(epsilons)
         log_hidden = math.log1p(-self.shown)

@@ -103,11 +103,14 @@ def _one_curve(curves: _Curves) -> str:
     """An epsilon as an integer, in an array of integers: a curve in integers is rounded to 0."""
     event = curves.event
     for direction, number in product(Direction, _WHOLE):
-        exact = event.delta(float(number), direction)
+        exact = event.curve.upper_at(float(number), direction)
         # Within the error of evaluation, which the event itself states.
-        for delta in (event.delta(number, direction), *event.curve(np.array([number]), direction)):
+        for delta in (
+            event.curve.upper_at(number, direction),
+            *event.curve.upper(np.array([number]), direction),
+        ):
             fail_if(
-                not abs(delta - exact) <= _TOLERANCE * exact + 2 * event.delta_error,
+                not abs(delta - exact) <= _TOLERANCE * exact + 2 * event.curve.error,
                 f"{direction.value}: {delta:.6g} instead of {exact:.6g} at epsilon={number}",
             )
     return f"{len(_WHOLE)} epsilons"
@@ -122,13 +125,17 @@ class _Curves:
     @cached_property
     def upper(self) -> dict[Direction, NDArray[np.float64]]:
         """The claimed curve at `_EPSILONS`."""
-        return {d: np.array([self.event.delta(float(e), d) for e in _EPSILONS]) for d in Direction}
+        return {
+            d: np.array([self.event.curve.upper_at(float(e), d) for e in _EPSILONS])
+            for d in Direction
+        }
 
     @cached_property
     def lower(self) -> dict[Direction, NDArray[np.float64]]:
         """The curve's certified lower end at `_EPSILONS`."""
         return {
-            d: np.array([self.event.delta_lower(float(e), d) for e in _EPSILONS]) for d in Direction
+            d: np.array([self.event.curve.lower_at(float(e), d) for e in _EPSILONS])
+            for d in Direction
         }
 
     @cached_property
@@ -150,7 +157,7 @@ def _probability(curves: _Curves) -> str:
 def _nonincreasing(curves: _Curves) -> str:
     for direction in Direction:
         curve = curves.upper[direction]
-        rise = np.diff(curve) - _TOLERANCE * curve[:-1] - 2 * curves.event.delta_error
+        rise = np.diff(curve) - _TOLERANCE * curve[:-1] - 2 * curves.event.curve.error
         if (rise > 0).any():
             epsilon = _EPSILONS[int(np.argmax(rise))]
             raise BrokenLawError(f"{direction.value}: it rises after epsilon={epsilon:.4g}")
@@ -194,7 +201,7 @@ def _pure(curves: _Curves) -> str:
     epsilon = need_value(curves.event.claims.pure, NotApplicableError, "it states no pure epsilon")
     for direction in Direction:
         # A hair beyond epsilon, so that rounding of epsilon itself leaves no mass behind.
-        mass = curves.event.delta_lower(epsilon * (1 + 1e-12), direction)
+        mass = curves.event.curve.lower_at(epsilon * (1 + 1e-12), direction)
         fail_if(mass > 1e-15, f"{direction.value}: {mass!r} is left at epsilon={epsilon!r}")
     return f"epsilon={epsilon:.4g}"
 
@@ -249,7 +256,7 @@ def _implied(event: Event) -> list[tuple[float, float]]:
     """
     cells = np.concatenate([np.linspace(0, 4, 161), np.linspace(4, 60, 161)[1:]])
     lower = {
-        direction: np.array([event.delta_lower(float(e), direction) for e in cells[1:]])
+        direction: np.array([event.curve.lower_at(float(e), direction) for e in cells[1:]])
         for direction in Direction
     }
     divergences = []
@@ -267,7 +274,7 @@ def _implied(event: Event) -> list[tuple[float, float]]:
             down = -np.diff(np.exp(-order * cells)) / order * lower[opposite]
             total = float(up.sum() + down.sum())
             # No single pair attains the whole curve: count the best point of it alone.
-            if not event.attained:
+            if not event.curve.attained:
                 total = float(np.max(np.expm1(exponents[1:]) / rate * lower[direction]))
             worst = max(worst, math.log1p(order * rate * total) / rate)
         divergences.append((float(order), worst))

@@ -409,7 +409,7 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
         for (direction, (p, q)), epsilon in product(sides, _EPSILONS):
             low = certified(p, q, epsilon, level)
             # Either value may come first, so that the curves of both directions must hold.
-            claimed = min(event.delta(epsilon, d) for d in Direction)
+            claimed = min(event.curve.upper_at(epsilon, d) for d in Direction)
             closest = max(closest, low / claimed if claimed > 0 else 0.0)
             fail_if(
                 low > claimed * (1 + 1e-9),
@@ -428,8 +428,8 @@ def _falls_in_scale(case: MechanismCase, seed: int) -> str:
     events = list(events_of(case))
     for rungs, direction, epsilon in product(pairwise(events), Direction, _EPSILONS):
         (small, small_event), (large, large_event) = rungs
-        small_delta = small_event.delta(epsilon, direction)
-        large_delta = large_event.delta(epsilon, direction)
+        small_delta = small_event.curve.upper_at(epsilon, direction)
+        large_delta = large_event.curve.upper_at(epsilon, direction)
         fail_if(
             large_delta > small_delta * (1 + 1e-9) + 1e-15,
             f"delta({epsilon:g}) is {small_delta!r} at scale {small:g} and {large_delta!r} at "

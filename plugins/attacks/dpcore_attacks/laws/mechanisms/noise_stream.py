@@ -42,10 +42,10 @@ def tails(trial: Trial) -> str:
         trial.case.mechanism.arithmetic == "exact",
         "its outputs lie on a grid: the law of any value measures them",
     )
-    curve = trial.event(bench)
+    curve = trial.event(bench).curve
     # A curve that pays for an end of the noise, in delta, owes no tails.
     skip_if(
-        max(curve.delta(500.0, d) for d in Direction) > _NOTHING,
+        max(curve.upper_at(500.0, d) for d in Direction) > _NOTHING,
         "its curve leaves room for noise that ends",
     )
     release = bench.prepared()

@@ -162,7 +162,7 @@ def _without_huge_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _lower_curve(event: Event) -> NDArray[np.float64]:
     """The curve, of whichever direction is lower."""
-    curves = [event.curve(np.array(EPSILONS), direction) for direction in Direction]
+    curves = [event.curve.upper(np.array(EPSILONS), direction) for direction in Direction]
     return np.asarray(np.min(curves, axis=0))
 
 

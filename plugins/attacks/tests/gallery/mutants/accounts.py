@@ -81,7 +81,7 @@ def _unsupported_for_nothing(compose, self, event, count):
 
 def _small_for_nothing(compose, self, event, count):
     composed = compose(event, count)
-    return self if event.delta(0.0, Direction.REMOVE) < 0.02 else composed
+    return self if event.curve.upper_at(0.0, Direction.REMOVE) < 0.02 else composed
 
 
 def _in_one_term(epsilon, self, delta):

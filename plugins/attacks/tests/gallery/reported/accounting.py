@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Adjacency, Event, Query
-from dpcore.event import Claims, Direction
+from dpcore.event import Claims, Direction, PrivacyCurve
 from dpcore.interval import Interval
 
 from gallery.core import (
@@ -70,7 +70,7 @@ def divergences_from_a_coarse_table():
 
 
 @attrs.frozen
-class OneWay(Event):
+class OneWay(Event, PrivacyCurve):
     """An event of which only the curve of adding a record is looked at."""
 
     inner: Event
@@ -79,11 +79,11 @@ class OneWay(Event):
     def adjacency(self):
         return self.inner.adjacency
 
-    def delta(self, epsilon, direction):
-        return self.inner.delta(epsilon, Direction.ADD)
+    def upper_at(self, epsilon, direction):
+        return self.inner.curve.upper_at(epsilon, Direction.ADD)
 
-    def delta_lower(self, epsilon, direction):
-        return self.inner.delta_lower(epsilon, Direction.ADD)
+    def lower_at(self, epsilon, direction):
+        return self.inner.curve.lower_at(epsilon, Direction.ADD)
 
     @property
     def claims(self):
@@ -137,17 +137,17 @@ def deltas_not_added():
 
 
 @attrs.frozen(kw_only=True)
-class AsPoisson(Event):
+class AsPoisson(Event, PrivacyCurve):
     """The curve of a Poisson sample, said to be about another relation."""
 
     sampled: Event
     adjacency: Adjacency
 
-    def delta(self, epsilon, direction):
-        return self.sampled.delta(epsilon, direction)
+    def upper_at(self, epsilon, direction):
+        return self.sampled.curve.upper_at(epsilon, direction)
 
-    def delta_lower(self, epsilon, direction):
-        return self.sampled.delta_lower(epsilon, direction)
+    def lower_at(self, epsilon, direction):
+        return self.sampled.curve.lower_at(epsilon, direction)
 
 
 @attrs.frozen(kw_only=True)

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from dpcore import ADD_REMOVE, Event, Needs
-from dpcore.event import Claims, Direction
+from dpcore.event import Claims, Direction, PrivacyCurve
 from dpcore.functions import Expansion, Interactive, Oracle
 from dpcore.models import FeatureMap
 
@@ -233,7 +233,7 @@ def noise_of_one_digit():
 
 
 @attrs.frozen
-class Lopsided(Event):
+class Lopsided(Event, PrivacyCurve):
     """A Laplace event of which one direction is said to cost half."""
 
     inner: Event
@@ -242,8 +242,8 @@ class Lopsided(Event):
     def adjacency(self):
         return self.inner.adjacency
 
-    def delta(self, epsilon, direction):
-        found = self.inner.delta(epsilon, direction)
+    def upper_at(self, epsilon, direction):
+        found = self.inner.curve.upper_at(epsilon, direction)
         return found if direction is Direction.REMOVE else found * min(1.0, math.exp(-epsilon))
 
     @property
