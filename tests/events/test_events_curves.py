@@ -30,7 +30,7 @@ from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.claims.mechanisms.l2_gamma import L2GammaEvent
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.errors import ContractError, NoClaimError, ParameterError
-from dpcore.event import Direction, label_of
+from dpcore.event import Direction, Event, label_of
 
 from oracles import accounting as oracles
 
@@ -398,9 +398,20 @@ def test_an_epsilon_of_a_mixture_of_hits_takes_few_values_of_its_curve(monkeypat
 
 
 @pytest.mark.parametrize(
-    "member", ["pure_epsilon", "approximate_claim", "gaussian_mu", "zcdp_rho", "renyi"]
+    "member",
+    [
+        *("pure_epsilon", "approximate_claim", "gaussian_mu", "zcdp_rho", "renyi"),
+        *("delta", "delta_lower", "delta_error", "curve", "curve_lower", "anchor"),
+    ],
 )
-def test_a_member_that_claims_took_the_place_of_is_refused(member):
+def test_a_member_that_claims_or_the_curve_took_the_place_of_is_refused(member):
     """Passed over, it would leave the smaller loss that the class above states."""
-    with pytest.raises(ContractError, match=rf"Weaker defines {member}, .*`claims`"):
+    with pytest.raises(ContractError, match=rf"Weaker defines {member}.*`claims`"):
         type("Weaker", (LaplaceEvent,), {member: lambda self, *rest: 5.0})
+
+
+def test_an_event_without_a_curve_says_how_to_state_one():
+    event = type("Curveless", (Event,), {"adjacency": R})()
+    with pytest.raises(ContractError, match="Curveless states no curve: define"):
+        _ = event.curve
+    assert LaplaceEvent(shift=1.0, adjacency=R).curve.upper_at(0.0, REMOVE) > 0
