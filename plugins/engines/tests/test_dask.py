@@ -320,12 +320,12 @@ def test_what_is_derived_on_a_worker_serves_the_next_asks(client, monkeypatch):
         spools.append(folder)
         return Spool(folder)
 
-    monkeypatch.setattr(
-        "dpcore.private.engines.local.Spool", counted
-    )  # the workers are threads here
+    # The workers are threads here.
+    monkeypatch.setattr("dpcore.private.engines.local.Spool", counted)
     with Dask(client) as engine:
         answer_bytes(made, Cut(table(400), (200, 200)), engine)
-    assert len(spools) == 2  # of two asks on two workers
+    # On each of two workers one of records, and one that both asks share.
+    assert len(spools) == 4
 
 
 def test_a_bundle_travels_without_records_and_is_read_again(tmp_path):
