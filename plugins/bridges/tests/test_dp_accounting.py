@@ -419,13 +419,15 @@ def test_a_cut_sample_costs_no_more_whichever_neighbour_has_the_stated_size(q, l
     for size in (1, 2):
         event = dp.TruncatedSubsampledGaussianDpEvent(size, q, limit, 1.0)
         ((ours, _),) = read(event, ADD_REMOVE)
-        assert all(most_lost(ours.delta, q, limit, others) < 1.001 for others in (size - 1, size))
+        assert all(
+            most_lost(ours.curve.upper_at, q, limit, others) < 1.001 for others in (size - 1, size)
+        )
 
 
 def test_the_size_of_a_dataset_whose_sample_is_cut_is_a_promise_under_add_remove():
     event = dp.TruncatedSubsampledGaussianDpEvent(1, 0.8, 2, 1.0)
     ((ours, _),) = read(event, ADD_REMOVE)
-    assert most_lost(ours.delta, 0.8, 2, 4) > 2
+    assert most_lost(ours.curve.upper_at, 0.8, 2, 4) > 2
 
 
 def test_a_poisson_number_of_runs_uses_the_curve_and_not_what_its_divergences_imply():

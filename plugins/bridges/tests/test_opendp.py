@@ -438,7 +438,10 @@ def test_a_wrapped_release_goes_back_into_opendp():
 
 
 def test_norms_are_read_off_the_metric_and_a_mismatch_is_refused():
-    assert (FromOpenDP(make=laplace).distance, FromOpenDP(make=gaussian).distance) == ("l1", "l2")
+    assert (FromOpenDP(make=laplace).needs.distance, FromOpenDP(make=gaussian).needs.distance) == (
+        "l1",
+        "l2",
+    )
     with pytest.raises(ParameterError, match="l1, l2 or linf"):
         FromOpenDP(make=lambda scale, size: dp.m.make_laplace(
             dp.atom_domain(**FLOATS), dp.absolute_distance(T=float), scale=scale
