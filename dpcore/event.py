@@ -104,9 +104,15 @@ class Claims:
 
 _FORMER = {
     *("pure_epsilon", "approximate_claim", "gaussian_mu", "zcdp_rho", "renyi"),
-    *("epsilon_end", "delta", "delta_lower", "delta_error", "curve_lower", "anchor"),
+    *("epsilon_end", "delta_lower", "delta_error", "curve_lower", "anchor"),
 }
 """Members of events before they had `claims` and a `PrivacyCurve`."""
+
+_METHODS = {"delta", "curve"}
+"""Former methods, whose names a field or a property may have."""
+
+_OF_CURVES = {"symmetric", "attained", "infinite_mass", "atoms", "is_costly"}
+"""Members that only a `PrivacyCurve` may have: of an event that is none nothing reads them."""
 
 
 class PrivacyCurve(ABC):
@@ -229,8 +235,13 @@ class Event(Shown, ABC):
             ContractError: the class defines one of them.
         """
         super().__init_subclass__(**options)
-        former = sorted(_FORMER & cls.__dict__.keys())
-        former += ["curve as a method"] * callable(cls.__dict__.get("curve"))
+        is_curve = issubclass(cls, PrivacyCurve)
+        refused = _FORMER if is_curve else _FORMER | _OF_CURVES
+        # what a class beside an event brings along is passed over as well
+        beside = [base for base in cls.__mro__ if not issubclass(base, Event | PrivacyCurve)]
+        members = {name: value for base in (*beside, cls) for name, value in vars(base).items()}
+        former = sorted(refused & members.keys())
+        former += sorted(f"{name}()" for name in _METHODS if callable(members.get(name)))
         need(
             not former,
             ContractError,

@@ -2,6 +2,7 @@
 
 import math
 
+import attrs
 import mpmath as mp
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.claims.mechanisms.l2_gamma import L2GammaEvent
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.errors import ContractError, NoClaimError, ParameterError
-from dpcore.event import Direction, Event, label_of
+from dpcore.event import Direction, Event, PrivacyCurve, label_of
 
 from oracles import accounting as oracles
 
@@ -397,17 +398,32 @@ def test_an_epsilon_of_a_mixture_of_hits_takes_few_values_of_its_curve(monkeypat
     )
 
 
-@pytest.mark.parametrize(
-    "member",
-    [
-        *("pure_epsilon", "approximate_claim", "gaussian_mu", "zcdp_rho", "renyi"),
-        *("delta", "delta_lower", "delta_error", "curve", "curve_lower", "anchor"),
-    ],
-)
-def test_a_member_that_claims_or_the_curve_took_the_place_of_is_refused(member):
+FORMER = [
+    *("pure_epsilon", "approximate_claim", "gaussian_mu", "zcdp_rho", "renyi"),
+    *("delta", "delta_lower", "delta_error", "curve", "curve_lower", "anchor"),
+]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("member", FORMER)
+def test_a_member_that_claims_or_the_curve_took_the_place_of_is_refused(member, beside):
     """Passed over, it would leave the smaller loss that the class above states."""
+    written = {member: lambda self, *rest: 5.0}
+    bases = (type("Beside", (), written), LaplaceEvent) if beside else (LaplaceEvent,)
     with pytest.raises(ContractError, match=rf"Weaker defines {member}.*`claims`"):
-        type("Weaker", (LaplaceEvent,), {member: lambda self, *rest: 5.0})
+        type("Weaker", bases, {} if beside else written)
+
+
+@pytest.mark.parametrize("member", ["symmetric", "attained", "infinite_mass"])
+def test_what_only_a_curve_may_state_is_refused_of_an_event_that_is_none(member):
+    """Passed over, `attained = False` would leave a lower end that is too large."""
+    with pytest.raises(ContractError, match=f"Split defines {member}"):
+        type("Split", (Event,), {"curve": property(lambda self: None), member: False})
+
+
+def test_a_field_may_be_called_delta():
+    kind = type("Failing", (Event, PrivacyCurve), {"delta": attrs.field(), "adjacency": R})
+    assert attrs.fields(attrs.frozen(kind)).delta.name == "delta"
 
 
 def test_an_event_without_a_curve_says_how_to_state_one():

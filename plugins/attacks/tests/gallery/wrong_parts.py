@@ -240,7 +240,50 @@ class WholeNumbers(GaussianEvent):
         return float(found[0])
 
 
+@attrs.frozen(kw_only=True)
+class OneDirection(GaussianEvent):
+    """A tail in one direction, and says that both are the same: the other is never looked at."""
+
+    symmetric = True
+
+    def upper_at(self, epsilon, direction):
+        low = super().upper_at(epsilon, direction)
+        return low if direction.value == "remove" else min(1.0, 3 * low) if epsilon else low
+
+    def upper(self, epsilons, direction):
+        return np.array([self.upper_at(float(epsilon), direction) for epsilon in epsilons])
+
+
+@attrs.frozen(kw_only=True)
+class LikelyInfinite(GaussianEvent):
+    """An infinite loss that the curve has no room for."""
+
+    def infinite_mass(self, direction):
+        return 1e-3
+
+
+@attrs.frozen(kw_only=True)
+class HighLower(GaussianEvent):
+    """A lower end above the upper one, in arrays alone."""
+
+    def lower(self, epsilons, direction):
+        return 1.001 * self.upper(epsilons, direction)
+
+
+@attrs.frozen(kw_only=True)
+class LowArray(GaussianEvent):
+    """A hundredth of the curve, in arrays and off whole numbers alone."""
+
+    def upper(self, epsilons, direction):
+        share = np.where(epsilons == np.rint(epsilons), 1.0, 0.01)
+        return share * super().upper(epsilons, direction)
+
+
 EVENTS = [
+    (OneDirection(mu=1.0, adjacency=REPLACE_ONE), "event.stated-of-curve"),
+    (LikelyInfinite(mu=1.0, adjacency=REPLACE_ONE), "event.stated-of-curve"),
+    (HighLower(mu=1.0, adjacency=REPLACE_ONE), "event.stated-of-curve"),
+    (LowArray(mu=1.0, adjacency=REPLACE_ONE), "event.stated-of-curve"),
     (WholeNumbers(mu=1.0, adjacency=REPLACE_ONE), "event.one-curve"),
     (CheapEvent(mu=1.0, adjacency=REPLACE_ONE), "event.zcdp-rho"),
     (OneSided(mu=1.0, adjacency=REPLACE_ONE), "event.directions-consistent"),

@@ -37,6 +37,11 @@ DIRECTIONS = Law(
 ONE_CURVE = Law(
     "event.one-curve", "An epsilon is the same as a whole number, as a float and in an array."
 )
+STATED = Law(
+    "event.stated-of-curve",
+    "Both directions are one where that is stated, arrays hold the single values, no lower end "
+    "lies above the upper one, and an infinite loss is no likelier than the curve's tail.",
+)
 PURE = Law("event.pure-epsilon", "At the pure epsilon both curves have reached 0.")
 MU = Law("event.gaussian-mu", "The Gaussian curve of the stated mu lies nowhere below the event's.")
 RHO = Law("event.zcdp-rho", "The stated rho bounds the Rényi divergences that the curve implies.")
@@ -50,8 +55,8 @@ COMPARED = Law(
 )
 
 LAWS = (
-    PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, ONE_CURVE, PURE, MU, RHO, RENYI, STORED,
-    COMPARED,
+    PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, ONE_CURVE, STATED, PURE, MU, RHO, RENYI,
+    STORED, COMPARED,
 )  # fmt: skip
 
 # From 0 far into the tails, finer where epsilon is small.
@@ -89,6 +94,7 @@ def event_verdicts(event: Event, subject: str) -> list[Verdict]:
             CONVEX: _convex,
             DIRECTIONS: _directions,
             ONE_CURVE: _one_curve,
+            STATED: _stated,
             PURE: _pure,
             MU: _mu,
             RHO: _rho,
@@ -114,6 +120,25 @@ def _one_curve(curves: _Curves) -> str:
                 f"{direction.value}: {delta:.6g} instead of {exact:.6g} at epsilon={number}",
             )
     return f"{len(_WHOLE)} epsilons"
+
+
+def _stated(curves: _Curves) -> str:
+    """What pricing relies on beside the values: a direction that is left out, whole arrays."""
+    curve, upper = curves.event.curve, curves.upper
+
+    def exceeds(found: NDArray[np.float64], most: NDArray[np.float64]) -> bool:
+        return not np.all(found <= most * (1 + _TOLERANCE) + 2 * curve.error)
+
+    for direction in Direction:
+        ends, other = upper[direction], upper[direction.reverse]
+        array = curve.upper(_EPSILONS, direction)
+        fail_if(curve.symmetric and exceeds(other, ends), "the two directions are not one curve")
+        fail_if(exceeds(ends, array), f"{direction.value}: an array lies below the single values")
+        for lower in (curve.lower(_EPSILONS, direction), curves.lower[direction]):
+            fail_if(exceeds(lower, ends), f"{direction.value}: a lower end lies above the upper")
+        mass = np.array([curve.infinite_mass(direction)])
+        fail_if(exceeds(mass, ends[-1:]), f"{direction.value}: infinite losses above the tail")
+    return f"{len(_EPSILONS)} epsilons"
 
 
 class _Curves:
