@@ -1,0 +1,5 @@
+"""Check from its published folder alone whether a run's guarantee follows: `verify`."""
+
+from dpcore_verify.verdict import Verdict, verify
+
+__all__ = ["Verdict", "verify"]
