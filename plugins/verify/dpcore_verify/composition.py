@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from flint import arb, fmpq
+from flint import arb, ctx, fmpq
 
 from dpcore_verify import curves
 from dpcore_verify.balls import gaussian, spend, unscaled
@@ -23,7 +23,8 @@ from dpcore_verify.chords import choice_law, discretised, reach
 from dpcore_verify.event import Event
 from dpcore_verify.laws import Law
 
-_ATOMS = 40_000
+_ATOMS = 20_000
+_PRECISION = 144
 FINENESS = (7, 9, 11)
 """Losses of an event span 2^k steps: about 1/16, 1/64 and 1/256 of a standard deviation."""
 
@@ -52,9 +53,10 @@ class _Sum:
             start=arb(1),
         )
         total = arb(0)
-        for weight, squared in self.gaussians:
-            mu = squared.sqrt()
-            total += weight * sum((p * gaussian(y, mu) for y, p in atoms), arb(0))
+        with ctx.workprec(_PRECISION):
+            for weight, squared in self.gaussians:
+                mu = squared.sqrt()
+                total += weight * sum((p * gaussian(y, mu) for y, p in atoms), arb(0))
         return total + whole - finite + self.infinite
 
 
@@ -78,6 +80,7 @@ class Composition:
     """Events with counts, of adaptive releases on the same records."""
 
     events: Counted
+    _known: dict[tuple[bool, int], tuple[_Sum, bool]] = field(default_factory=dict)
 
     @property
     def largest(self) -> fmpq | None:
@@ -95,7 +98,10 @@ class Composition:
         for fineness in FINENESS:
             if best <= enough:
                 break
-            parts = [self._above(turn, fineness) for turn in turns]
+            for turn in turns:
+                if (turn, fineness) not in self._known:
+                    self._known[turn, fineness] = self._above(turn, fineness)
+            parts = [self._known[turn, fineness] for turn in turns]
             best = best.min(max(part.delta(x).upper() for part, _ in parts))
             if not any(is_rough for _, is_rough in parts):
                 break

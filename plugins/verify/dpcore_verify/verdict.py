@@ -114,6 +114,9 @@ def verify(folder: str | Path) -> Verdict:
             return _verified(Path(folder))
         except Refusal as refusal:
             return Verdict(UNCHECKED, str(refusal))
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+            # a stranger's files may hold anything, in any place
+            return Verdict(UNCHECKED, f"the files are damaged ({type(error).__name__})")
 
 
 def _verified(folder: Path) -> Verdict:
