@@ -13,13 +13,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--derived", action="store_true", help="let nothing be taken")
     options = parser.parse_args(arguments)
     verdict = verify(options.run)
-    for line in verdict.lines():
-        print(line.encode("unicode_escape").decode())
-    is_taken = any(query.kind == "taken" for query in verdict.queries)
-    if options.derived and verdict.code == 0 and is_taken:
-        print("A query is taken from a theorem, and --derived lets nothing be taken.")
-        return 2
-    return verdict.code
+    lines = verdict.lines()
+    is_taken = options.derived and any(query.kind == "taken" for query in verdict.queries)
+    if is_taken:
+        lines.append("A query is taken from a theorem, and --derived lets nothing be taken.")
+    print("\n".join(lines).encode("ascii", "backslashreplace").decode())
+    return max(verdict.code, 2) if is_taken and verdict.code != 1 else verdict.code
 
 
 if __name__ == "__main__":

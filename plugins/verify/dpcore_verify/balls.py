@@ -1,13 +1,15 @@
-"""Exact numbers, balls that hold them, and a limit on the work that a folder may cause."""
+"""Balls that hold exact numbers, and limits on the work that a folder may cause.
+
+tail: the upper tail of the standard normal law, erfc(x / sqrt 2) / 2.
+"""
 
 import math
 from contextvars import ContextVar
 
-from flint import arb, fmpq
+from flint import arb
 
-PRECISION = 256
-SCALE = 200
-"""Masses are integers times 2^-200."""
+PRECISION, SCALE = 256, 200
+"""Bits of a ball; masses are integers times 2^-200."""
 
 _left: ContextVar[int] = ContextVar("work_left", default=4_000_000)
 
@@ -29,19 +31,13 @@ def allow(work: int) -> None:
 
 def spend(work: int) -> None:
     """Count work, and refuse where a folder asks for more than is allowed."""
-    left = _left.get() - work
-    need(left >= 0, "these events need more work than a checker does")
-    _left.set(left)
+    _left.set(_left.get() - work)
+    need(_left.get() >= 0, "these events need more work than a checker does")
 
 
-def rational(number: float) -> fmpq:
-    """Return the fraction that a finite float is."""
-    return fmpq(*number.as_integer_ratio())
-
-
-def above(ball: arb) -> float:
-    """Return a float at or above a ball."""
-    return math.nextafter(float(ball.upper()), math.inf)
+def above(number: object) -> float:
+    """Return a float at or above a fraction or a ball."""
+    return math.nextafter(float(arb(number).upper()), math.inf)
 
 
 def mass(ball: arb) -> int:
@@ -57,8 +53,13 @@ def unscaled(masses: int) -> arb:
 
 
 def tail(x: arb) -> arb:
-    """Return the upper tail of the standard normal law, erfc(x / sqrt 2) / 2."""
+    """Return the normal tail."""
     return (x / arb(2).sqrt()).erfc() / 2
+
+
+def positive(ball: arb) -> arb:
+    """Return the larger of a ball and 0."""
+    return ball.max(arb(0))
 
 
 def gaussian(x: arb, mu: arb) -> arb:
@@ -68,12 +69,7 @@ def gaussian(x: arb, mu: arb) -> arb:
 
     A shift of 0 gives max(0, 1 - e^x). Source: Balle & Wang (2018), arXiv:1805.06530v2, Theorem 8.
     """
+    spend(10)
     if mu == 0:
         return positive(1 - x.exp())
-    spend(10)
     return positive(tail(x / mu - mu / 2) - x.exp() * tail(x / mu + mu / 2))
-
-
-def positive(ball: arb) -> arb:
-    """Return the larger of a ball and 0."""
-    return ball.max(arb(0))

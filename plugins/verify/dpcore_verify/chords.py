@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from flint import arb, fmpq, fmpz
 
 from dpcore_verify.balls import mass, spend
-from dpcore_verify.event import Event
-from dpcore_verify.laws import Law
+from dpcore_verify.laws import Event, Law
 
 _MARGIN = 2.0**-46
 _FARTHEST = 1024

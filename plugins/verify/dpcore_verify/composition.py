@@ -20,8 +20,7 @@ from flint import arb, ctx, fmpq
 from dpcore_verify import curves
 from dpcore_verify.balls import gaussian, spend, unscaled
 from dpcore_verify.chords import choice_law, discretised, reach
-from dpcore_verify.event import Event
-from dpcore_verify.laws import Law
+from dpcore_verify.laws import Event, Law
 
 _ATOMS = 20_000
 _PRECISION = 144
@@ -162,7 +161,7 @@ class Composition:
         """What is on the grid, composed; None where nothing is."""
         spans = [reach(event) for event, _ in gridded]
         if not spans and _size(laws) > _ATOMS:
-            spans = [abs(law.offset) + abs(law.largest) for law in laws]
+            spans = [abs(law.offset) + law.step * len(law.masses) for law in laws]
         if not spans:
             return chosen
         step = max(min(spans) / 2**fineness, max(spans) / 2**13)

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from flint import arb, fmpq
 
-from dpcore_verify.balls import Refusal, need
-from dpcore_verify.contradictions import differing
+from dpcore_verify.balls import need
 from dpcore_verify.derivation import Place, sensitivity, short
+from dpcore_verify.format_three import entries
 from dpcore_verify.mechanisms import RULES, TAKEN, Movement
-from dpcore_verify.query import Query, built, falls_short, innermost, parameters, parsed
-from dpcore_verify.reading import count, exactly, hexadecimal, items, text
-from dpcore_verify.relation import Relation, claimed
+from dpcore_verify.query import Query, falls_short, parameters, parsed
+from dpcore_verify.reading import count, exactly, hexadecimal, items, number, text
+from dpcore_verify.relation import Relation
 
-_FIELDS = {
-    "release", "query", "shape", "at_most", "charged", "distance", "sensitivity", "derivation",
-    "mechanism", "event",
-}  # fmt: skip
+_FIELDS = "release query shape at_most charged distance sensitivity derivation mechanism event"
 _TOLERANCE = 1 - fmpq(1, 2**40)
 _SAMPLED = {
-    "Poisson": ("poisson_sampled", "poisson_replaced"),
-    "Cyclic": ("poisson_sampled", "poisson_replaced"),
-    "WithoutReplacement": ("without_replacement",),
+    "poisson_sampled": ("Poisson", "Cyclic"),
+    "poisson_replaced": ("Poisson", "Cyclic"),
+    "without_replacement": ("WithoutReplacement",),
 }
 
 
@@ -34,134 +32,106 @@ def queries(plan: Mapping[str, Any]) -> tuple[list[Query], list[Relation], fmpq,
     Raises:
         Refusal: the claims are not as format 4 has them.
     """
-    claims = exactly(
-        plan.get("claims"), {"version", "relation", "gamma", "queries"}, "the object claims"
-    )
+    claims = exactly(plan["claims"], {"version", "relation", "gamma", "queries"}, "claims")
     need(claims["version"] == 1, "claims of another version")
     need(len(json.dumps(claims)) <= 1_000_000, "claims of more than 1 MB")
-    relation, gamma = claimed(claims["relation"]), fmpq(0)
+    fields, gamma, coins, validities = claims["relation"], fmpq(0), fmpq(0), set[str]()
+    named = {"unit", "records"} if "unit" in fields else set()
+    exactly(fields, {"membership", "radius", "label", *named}, "the relation")
+    radius = None if fields["radius"] is None else hexadecimal(fields["radius"])
+    unit, records = fields.get("unit", "record"), count(fields.get("records", 1))
+    relation = Relation(fields["membership"], radius, fields["label"], unit, records)
     for entry in items(claims["gamma"]):
-        fields = exactly(entry, {"query", "probability", "theorem"}, "a gamma")
-        probability = hexadecimal(fields["probability"])
-        need(0 <= probability <= 1, "a gamma outside [0, 1]")
-        gamma += probability
-    found = [_query(entry, relation) for entry in items(claims["queries"])]
-    entries, validities = _entries(plan), set[str]()
-    need(len(entries) == len(found), "claims and plan have other queries")
-    for query, claim in zip(found, claims["queries"], strict=True):
-        entry = entries.get((query.release, query.name))
-        need(entry is not None, "claims and plan have other queries")
-        validity = dict(entry or {}).get("bound", {}).get("validity", {})
-        validities |= set(validity)
-        if "over_coins" in validity:
-            least = fmpq(*float(validity["over_coins"]).as_integer_ratio())
-            if gamma < least:
-                query.refute("a bound holds over coins, and gamma leaves that out")
-        difference = differing(entry or {}, claim, hexadecimal(claim["sensitivity"]))
-        if difference:
-            query.refute(difference)
-        _sampled(query, entry or {}, claim)
+        exactly(entry, {"query", "probability", "theorem"}, "a gamma")
+        need(0 <= hexadecimal(entry["probability"]) <= 1, "a gamma outside [0, 1]")
+        gamma += hexadecimal(entry["probability"])
+    priced, found = {(release, e["query"]): e for release, e in entries(plan)}, []
+    for claim in items(claims["queries"]):
+        query = _query(exactly(claim, set(_FIELDS.split()), "a query of the claims"), relation)
+        need((query.release, query.name) in priced, "claims and plan have other queries")
+        entry = priced.pop((query.release, query.name))
+        _compare(query, entry, claim)
+        validities |= set(entry["bound"]["validity"])
+        coins += number(entry["bound"]["validity"].get("over_coins", 0))
+        found.append(query)
+        if coins > gamma:
+            query.say("false", "a bound holds over coins, and gamma leaves that out")
+    need(not priced, "claims and plan have other queries")
     return found, [relation], gamma, validities
 
 
-def _entries(plan: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
-    groups = [("look", plan.get("look")), *plan["releases"].items()]
-    entries = {
-        (release, entry.get("query")): entry
-        for release, group in groups
-        for entry in items(group)
-        if isinstance(entry, dict) and isinstance(entry.get("bound"), dict)
-    }
-    return entries
-
-
-def _query(data: Any, relation: Relation) -> Query:
-    claim = exactly(data, _FIELDS, "a query of the claims")
-    shape = tuple(count(n) for n in items(claim["shape"], 16))
-    query = Query(
-        text(claim["release"]),
-        text(claim["query"]),
-        shape,
-        count(claim["at_most"]),
-        count(claim["charged"]),
-    )
-    stated, distance = hexadecimal(claim["sensitivity"]), text(claim["distance"])
-    need(stated >= 0, "a sensitivity below 0")
-    place = Place(relation, distance, relation.membership)
-    value = sensitivity(claim["derivation"], place)
-    for leaf in place.leaves:
-        query.take(leaf)
-    query.sentences += place.facts
-    if arb(stated) < value * arb(_TOLERANCE):
-        query.refute(f"the sensitivity {short(arb(stated))} is stated, {short(value)} is derived")
-    fields = _parsed(query, claim["event"])
+def _query(claim: Mapping[str, Any], relation: Relation) -> Query:
+    shape, name = tuple(count(n) for n in items(claim["shape"])), text(claim["query"])
+    at_most, charged = count(claim["at_most"]), count(claim["charged"])
+    query = Query(text(claim["release"]), name, shape, at_most, charged)
+    stated, place = hexadecimal(claim["sensitivity"]), Place(relation, claim["distance"], True)
+    value = sensitivity(claim["derivation"], place, presence=relation.membership)
+    for leaf in dict.fromkeys(place.leaves):
+        query.say("taken", leaf)
+    query.sentences += dict.fromkeys(place.facts)
+    if not stated >= 0 or arb(stated) < value * arb(_TOLERANCE):
+        query.say("false", f"the sensitivity {short(stated)} is stated, {short(value)} is derived")
+    fields = query.price(lambda: parsed(claim["event"]))
     if fields is not None:
-        _ruled(query, claim, fields, stated, relation)
+        _rule(query, fields, claim, replace(place, facts=[], leaves=[]), stated)
     return query
 
 
-def _parsed(query: Query, data: Any) -> dict[str, Any] | None:
-    try:
-        fields = parsed(data)
-        query.event = built(fields)
-    except Refusal as refusal:
-        query.unknown = str(refusal)
-        return None
-    return fields
-
-
-def _ruled(
-    query: Query,
-    claim: Mapping[str, Any],
-    fields: Mapping[str, Any],
-    stated: fmpq,
-    relation: Relation,
+def _rule(
+    query: Query, fields: Mapping[str, Any], claim: Mapping[str, Any], place: Place, stated: fmpq
 ) -> None:
-    """Compare the event with what the mechanism's rule gives."""
-    mechanism = claim["mechanism"]
-    need(isinstance(mechanism, dict), "a query has no mechanism")
-    rule = text(mechanism.get("rule"))
-    inner = innermost(fields)
-    if inner["kind"] in ("formula", "curve") or rule in TAKEN:
-        query.take(f"{rule}: an event that is taken")
-        return
+    """Compare the event, and those of a record that is away or takes a place, with the rule's."""
+    mechanism, law, inner = claim["mechanism"], claim["derivation"], fields
+    rule, others = text(mechanism["rule"]), {}
+    while "event" in inner:
+        others |= {key: inner[key] for key in ("absent", "full") if key in inner}
+        inner = inner["event"]
+    if rule in TAKEN or inner["kind"] in ("formula", "curve"):
+        return query.say("taken", f"{rule}: an event that is taken")
     need(rule in RULES, "a mechanism by a rule that is not known here")
-    hints, least_of = RULES[rule]
-    law = claim["derivation"]
-    atoms = law["rule"] == "law"
-    coordinates = 1
-    for n in query.shape:
-        coordinates *= n
-    numbers = {key: tuple(map(hexadecimal, law[key])) if atoms else () for key in ("atoms", "weights")}
-    lost = hexadecimal(law["uncovered"]) if atoms else fmpq(0)
-    movement = Movement(stated, coordinates, relation.membership, **numbers, uncovered=lost)
-    try:
-        difference = falls_short(inner, least_of(movement, **parameters(mechanism, hints)))
-    except Refusal as refusal:
-        difference = str(refusal)
-    if difference:
-        query.refute(difference)
-    given = {key: mechanism[key] for key in hints if isinstance(mechanism[key], str)}
-    shown = ", ".join(f"{key} {short(arb(hexadecimal(value)))}" for key, value in given.items())
+    hints, least = RULES[rule]
+    given, movement = parameters(mechanism, hints), Movement(stated, query.coordinates)
+    if law["rule"] == "law":
+        atoms, weights = ([hexadecimal(n) for n in law[key]] for key in ("atoms", "weights"))
+        movement = replace(
+            movement, atoms=atoms, weights=weights, uncovered=hexadecimal(law["uncovered"])
+        )
+    differences = [falls_short(inner, least(movement, **given))]
+    for key, other in others.items():
+        moved = sensitivity(law, place, presence=key == "absent")
+        mus = least(replace(movement, atoms=[moved]), **given).get("mus", [arb("inf")])
+        differences.append(falls_short(other, {"kind": "gaussian", "mu": mus[0]}))
+    for difference in filter(None, differences):
+        query.say("false", difference)
+    shown = ", ".join(f"{key} {short(n)}" for key, n in given.items() if key != "exponent")
     query.sentences.append(f"{rule} of {shown}")
+    return None
 
 
-def _sampled(query: Query, entry: Mapping[str, Any], claim: Mapping[str, Any]) -> None:
-    """Compare what is sampled, and how often it counts, with the plan's entry."""
-    sampling = entry.get("sampling") or {}
-    groups = sampling.get("groups", 1)
-    if query.charged < -(-query.at_most // count(groups)):
-        query.refute(f"{query.at_most} answers are charged {query.charged} times")
-    event, kind = claim["event"], sampling.get("class", "")
-    if not isinstance(event, dict) or query.event is None:
-        return
-    if event["kind"] in ("poisson_sampled", "poisson_replaced", "without_replacement"):
-        if event["kind"] not in _SAMPLED.get(kind, ()):
-            query.refute("an event is sampled, and the plan samples nothing")
-        elif "probability" in sampling:
-            if hexadecimal(event["sampling_probability"]) < fmpq(
-                *float(sampling["probability"]).as_integer_ratio()
-            ):
-                query.refute("an event is sampled more seldom than the plan says")
-        elif (event["size"], event["records"]) != (sampling["size"], sampling["records"]):
-            query.refute("an event is of another subset than the plan says")
+def _compare(query: Query, entry: Mapping[str, Any], claim: Mapping[str, Any]) -> None:
+    """Say where the claims differ from the plan's entry, or leave out what is charged."""
+    sampling, outer, value = entry.get("sampling") or {}, claim["event"], entry["sensitivity"]
+    length = value["smallest"] if isinstance(value, dict) else value
+    differences = {
+        "the claims and the plan differ in what a query is": any(
+            entry.get(key, claim[key]) != claim[key] for key in ("shape", "at_most", "distance")
+        ),
+        "the claims and the plan differ in a sensitivity": (
+            number(length) != hexadecimal(claim["sensitivity"])
+        ),
+        f"{query.at_most} answers are charged {query.charged} times": (
+            query.charged < -(-query.at_most // count(sampling.get("groups", 1)))
+        ),
+    }
+    if outer["kind"] == "truncated_batch":
+        outer = outer["event"]
+    if outer["kind"] in _SAMPLED and query.event is not None:
+        is_known = sampling.get("class") in _SAMPLED[outer["kind"]] and "event" not in outer["event"]
+        differences["an event is not sampled as the plan says"] = not is_known or (
+            any(outer[key] != sampling[key] for key in ("size", "records"))
+            if "size" in outer
+            else hexadecimal(outer["sampling_probability"]) < number(sampling["probability"])
+        )
+    for sentence, holds in differences.items():
+        if holds:
+            query.say("false", sentence)

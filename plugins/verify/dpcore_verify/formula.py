@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,24 +10,23 @@ from flint import arb
 
 from dpcore_verify.balls import gaussian, need, positive, spend, tail
 
-_ONE: dict[str, Callable[[arb], arb]] = {
-    "exp": arb.exp,
-    "log": arb.log,
-    "sqrt": arb.sqrt,
-    "expm1": arb.expm1,
-    "tail": tail,
-    "positive": positive,
-    "neg": lambda x: -x,
+_OPERATIONS: dict[str, tuple[int, int, Callable[..., arb]]] = {
+    "exp": (1, 1, arb.exp),
+    "log": (1, 1, arb.log),
+    "sqrt": (1, 1, arb.sqrt),
+    "expm1": (1, 1, arb.expm1),
+    "tail": (1, 1, tail),
+    "positive": (1, 1, positive),
+    "neg": (1, 1, lambda x: -x),
+    "-": (2, 2, lambda x, y: x - y),
+    "/": (2, 2, lambda x, y: x / y),
+    "gaussian": (2, 2, gaussian),
+    "+": (2, 100, lambda *balls: sum(balls, arb(0))),
+    "*": (2, 100, lambda *balls: functools.reduce(lambda x, y: x * y, balls)),
+    "max": (2, 100, lambda *balls: functools.reduce(arb.max, balls)),
+    "min": (2, 100, lambda *balls: functools.reduce(arb.min, balls)),
 }
-_TWO: dict[str, Callable[[arb, arb], arb]] = {
-    "+": lambda x, y: x + y,
-    "-": lambda x, y: x - y,
-    "*": lambda x, y: x * y,
-    "/": lambda x, y: x / y,
-    "max": lambda x, y: x.max(y),
-    "min": lambda x, y: x.min(y),
-    "gaussian": gaussian,
-}
+_OVER = {"maximum_over": "max", "sum_over": "+"}
 
 
 def value(formula: Any, names: Mapping[str, arb], depth: int = 0) -> arb:
@@ -39,28 +39,20 @@ def value(formula: Any, names: Mapping[str, arb], depth: int = 0) -> arb:
     """
     spend(2)
     need(depth <= 32, "a formula is nested too deep")
-    if isinstance(formula, int) and not isinstance(formula, bool) and abs(formula) <= 2**53:
-        return arb(formula)
-    if isinstance(formula, str) and formula in names:
+    if isinstance(formula, str):
+        need(formula in names, "a formula has a name that is none of its constants")
         return names[formula]
-    need(isinstance(formula, list) and bool(formula), "a formula is no list of an operation")
+    if isinstance(formula, int):
+        need(abs(formula) <= 2**53, "a formula has a number that is too large")
+        return arb(formula)
     operation, *rest = formula
-    if operation in ("maximum_over", "sum_over") and len(rest) == 4:
+    if operation in _OVER:
         name, low, high, body = rest
-        need(isinstance(name, str) and type(low) is type(high) is int, "a formula's range")
-        need(name not in names and low <= high <= low + 10_000, "a formula's range is too long")
-        values = [value(body, {**names, name: arb(i)}, depth + 1) for i in range(low, high + 1)]
-        total = values[0]
-        for item in values[1:]:
-            total = total.max(item) if operation == "maximum_over" else total + item
-        return total
-    balls = [value(item, names, depth + 1) for item in rest]
-    need(isinstance(operation, str), "a formula's operation is no text")
-    if operation in _ONE and len(balls) == 1:
-        return _ONE[operation](balls[0])
-    need(operation in _TWO and len(balls) >= 2, "a formula's operation is unknown")
-    need(len(balls) == 2 or operation in ("+", "*", "max", "min"), "a formula has too many parts")
-    result = balls[0]
-    for ball in balls[1:]:
-        result = _TWO[operation](result, ball)
-    return result
+        need(type(low) is type(high) is int and low <= high < low + 10_000, "a formula's range")
+        need(isinstance(name, str) and name not in names, "a formula has one name twice")
+        balls = [value(body, {**names, name: arb(i)}, depth + 1) for i in range(low, high + 1)]
+        return functools.reduce(_OPERATIONS[_OVER[operation]][2], balls)
+    need(operation in _OPERATIONS, "a formula has an operation that is not known")
+    least, most, operate = _OPERATIONS[operation]
+    need(least <= len(rest) <= most, "a formula has other arguments than its operation")
+    return operate(*(value(item, names, depth + 1) for item in rest))

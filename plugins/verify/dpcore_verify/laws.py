@@ -1,16 +1,18 @@
-"""Finite laws of the privacy loss, on a lattice of rational losses, with integer masses.
+r"""Events, and finite laws of the privacy loss on a lattice of rational losses.
 
-A law states :math:`H(a)=q+\\sum_i p_i(1-ae^{-l_i})_+` at losses :math:`l_i=o+is`: an upper end of a
-curve, or that curve where masses are exact. The composition of two laws is their convolution.
+A law states :math:`H(a)=q+\sum_i p_i(1-ae^{-l_i})_+` at losses :math:`l_i=o+is`, with masses that are
+integers times 2^-200: an upper end of a curve, or that curve where masses are exact. Laws of one
+step compose by convolution.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from flint import arb, fmpq, fmpz, fmpz_poly
 
-from dpcore_verify.balls import SCALE, mass, spend, unscaled
+from dpcore_verify.balls import SCALE, mass, need, positive, spend, unscaled
 
 _CUT = 1 << (SCALE - 80)
 
@@ -29,54 +31,41 @@ class Law:
 
     step: fmpq
     offset: fmpq
-    masses: tuple[fmpz, ...]
+    masses: Sequence[fmpz]
     infinite: int = 0
     moved: int = 0
 
-    @property
-    def largest(self) -> fmpq:
-        """The largest finite loss."""
-        return self.offset + self.step * (len(self.masses) - 1)
-
     def atoms(self) -> list[tuple[fmpq, arb]]:
         """Losses and their masses."""
-        return [
-            (self.offset + self.step * i, unscaled(p)) for i, p in enumerate(self.masses) if p != 0
-        ]
+        return [(self.offset + self.step * i, unscaled(p)) for i, p in enumerate(self.masses) if p]
 
     def curve(self, x: arb) -> arb:
         """Return the curve at x: the definition."""
         spend(len(self.masses))
-        total = unscaled(self.infinite)
-        for loss, weight in self.atoms():
-            if not arb(loss) < x:
-                total += weight * (1 - (x - loss).exp()).max(arb(0))
-        return total
+        parts = (w * positive(1 - (x - loss).exp()) for loss, w in self.atoms() if not x > loss)
+        return sum(parts, unscaled(self.infinite))
 
     def trimmed(self) -> Law:
         """Join ends of less than 2^-80: on the left to their neighbour, on the right to infinity."""
         first, last, low, high = 0, len(self.masses), 0, 0
         while first < last - 1 and low + int(self.masses[first]) < _CUT:
-            low += int(self.masses[first])
-            first += 1
+            low, first = low + int(self.masses[first]), first + 1
         while last > first + 1 and high + int(self.masses[last - 1]) < _CUT:
-            last -= 1
-            high += int(self.masses[last])
+            high, last = high + int(self.masses[last - 1]), last - 1
         masses = (self.masses[first] + low, *self.masses[first + 1 : last])
         offset = self.offset + self.step * first
         return Law(self.step, offset, masses, self.infinite + high, self.moved + low + high)
 
     def composed(self, other: Law) -> Law:
         """Convolve with a law of the same step; every mass is rounded up again."""
-        one = 1 << SCALE
         spend((len(self.masses) + len(other.masses)) * 2)
         product = fmpz_poly(list(self.masses)) * fmpz_poly(list(other.masses))
-        masses = tuple((p + one - 1) >> SCALE for p in product)
+        masses = [-(-p >> SCALE) for p in product] or [fmpz(0)]
         ours, theirs = (int(sum(law.masses)) for law in (self, other))
         infinite = self.infinite * (theirs + other.infinite) + other.infinite * ours
         moved = 2 * (self.moved + other.moved) + len(masses)
         offset = self.offset + other.offset
-        return Law(self.step, offset, masses or (fmpz(0),), -(-infinite >> SCALE), moved).trimmed()
+        return Law(self.step, offset, masses, -(-infinite >> SCALE), moved).trimmed()
 
     def power(self, copies: int) -> Law:
         """Compose with itself by repeated squaring."""
@@ -92,22 +81,63 @@ class Law:
         An atom at l between a and b becomes w at a and 1 - w at b with
         :math:`we^{-a}+(1-w)e^{-b}=e^{-l}`: a chord of a convex function of :math:`e^x`.
         """
-        low = int((self.offset / step).floor())
-        masses = [fmpz(0)] * (int((self.largest / step).floor()) + 2 - low)
-        spend(len(masses) + 3 * len(self.masses))
-        width = 1 - (-arb(step)).exp()
-        for i, p in enumerate(self.masses):
-            loss = self.offset + self.step * i
+        largest = self.offset + self.step * (len(self.masses) - 1)
+        low, high = (int((end / step).floor()) for end in (self.offset, largest))
+        spend(high - low + 3 * len(self.masses))
+        masses, width = [fmpz(0)] * (high + 2 - low), 1 - (-arb(step)).exp()
+        for loss, weight in self.atoms():
             index = int((loss / step).floor())
             share = (1 - (-arb(loss - step * index)).exp()) / width
-            up = mass(unscaled(p) * share)
-            masses[index - low + 1] += up
-            masses[index - low] += mass(unscaled(p) * (1 - share)) if share > 0 else p
-        return Law(step, step * low, tuple(masses), self.infinite, 1 << SCALE).trimmed()
+            masses[index - low + 1] += mass(weight * share)
+            masses[index - low] += mass(weight * positive(1 - share))
+        return Law(step, step * low, masses, self.infinite, 1 << SCALE).trimmed()
 
 
-def of_atoms(step: fmpq, offset: fmpq, weights: list[arb], infinite: arb | None = None) -> Law:
+def of_atoms(step: fmpq, offset: fmpq, weights: Sequence[arb], infinite: arb) -> Law:
     """Return the law of balls of masses."""
     spend(len(weights) * 2)
-    masses = tuple(fmpz(mass(w)) for w in weights)
-    return Law(step, offset, masses, mass(infinite or arb(0)), 8 * len(masses))
+    masses = [fmpz(mass(w)) for w in weights]
+    return Law(step, offset, masses, mass(infinite), 8 * len(masses))
+
+
+Curve = Callable[[arb], arb]
+"""delta at x >= 0, as a ball."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One application of a mechanism.
+
+    Args:
+        curve: delta(x) = sup P(E) - e^x Q(E) at x >= 0, of the larger dataset against the smaller.
+        back: The other direction; None where it is the same.
+        squared: mu^2, where the event is a Gaussian and nothing else.
+        law: Where the event is a finite law.
+        rho: Of zero-concentrated differential privacy; None where none is known.
+        concentrated: Whether rho is all that is known.
+        orders: Rényi divergences at orders, where they are all that is known.
+        choice: epsilon_0 of a choice of bounded range.
+        sampling: theta^2 and k of a Gaussian whose mu^2 is theta^2 times a chi square of k degrees.
+        largest: The largest loss, where there is one.
+        is_exact: Whether some pair of neighbouring outputs has this curve.
+    """
+
+    curve: Curve
+    back: Curve | None = None
+    squared: fmpq = field(default_factory=fmpq)
+    law: Law | None = None
+    rho: fmpq | None = None
+    concentrated: bool = False
+    orders: Mapping[fmpq, fmpq] = field(default_factory=dict)
+    choice: fmpq | None = None
+    sampling: tuple[fmpq, int] | None = None
+    largest: fmpq | None = None
+    is_exact: bool = False
+
+    def at(self, x: arb, backwards: bool = False) -> arb:
+        """Return delta at any real x; below 0 by H(a) = 1 - a + a H_reverse(1/a)."""
+        if x < 0:
+            return (1 - x.exp() + x.exp() * self.at(-x, not backwards)).min(arb(1))
+        value = (self.back if backwards and self.back is not None else self.curve)(x)
+        need(bool(value.is_finite()), "an event that has no value")
+        return value.min(arb(1))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +11,9 @@ from flint import arb, fmpq
 
 from dpcore_verify import curves
 from dpcore_verify.balls import Refusal, need, spend
-from dpcore_verify.event import Event
+from dpcore_verify.laws import Event
 from dpcore_verify.mechanisms import COMPARED
-from dpcore_verify.reading import count, exactly, hexadecimal, items, text
+from dpcore_verify.reading import count, exactly, hexadecimal, integer, items, text
 
 
 @dataclass
@@ -41,15 +42,25 @@ class Query:
     event: Event | None = None
     unknown: str = ""
 
-    def take(self, sentence: str) -> None:
-        """Say what is taken, unless something is false."""
-        self.kind = "false" if self.kind == "false" else "taken"
+    @property
+    def coordinates(self) -> int:
+        """How many real numbers an answer has."""
+        return math.prod(self.shape)
+
+    def say(self, kind: str, sentence: str) -> None:
+        """Show a sentence; a query that is false stays so."""
+        self.kind = "false" if self.kind == "false" else kind
         self.sentences.append(sentence)
 
-    def refute(self, sentence: str) -> None:
-        """Say what is false."""
-        self.kind = "false"
-        self.sentences.append(sentence)
+    def price(self, fields: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any] | None:
+        """Give it the event of fields and return these; None where they are not known here."""
+        try:
+            found = fields()
+            self.event = built(found)
+        except Refusal as refusal:
+            self.unknown = str(refusal)
+            return None
+        return found
 
 
 def parsed(data: Any, depth: int = 0) -> dict[str, Any]:
@@ -58,101 +69,78 @@ def parsed(data: Any, depth: int = 0) -> dict[str, Any]:
     Raises:
         Refusal: it is no event of a known kind.
     """
-    need(depth <= 4, "events are nested too deep")
-    need(isinstance(data, dict), "an event is no object")
-    fields = dict(data)
-    if not depth:
-        need(fields.pop("version", None) == 1, "an event of another version")
-    need(isinstance(fields.get("kind"), str), "an event without a kind")
-    need(fields["kind"] in curves.KINDS, f"an event of kind {fields['kind'][:40]!r}")
-    hints, _ = curves.KINDS[fields["kind"]]
-    exactly(fields, {"kind", *hints}, "an event")
-    return {"kind": fields["kind"]} | {
-        name: _field(fields[name], hint, depth) for name, hint in hints.items()
-    }
+    need(depth <= 4 and data["kind"] in curves.KINDS, "an event of a kind that is not known here")
+    hints, version = curves.KINDS[data["kind"]][0], {} if depth else {"version": 1}
+    exactly(data, {"kind", *version, *hints}, "an event")
+    need(bool(depth) or data["version"] == 1, "an event of another version")
+    return {"kind": data["kind"]} | {n: _field(data[n], hint, depth) for n, hint in hints.items()}
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "count": count,
+    "integer": integer,
+    "text": text,
+    "formula": lambda value: value,
+    "numbers": lambda value: [hexadecimal(item) for item in items(value)],
+    "constants": lambda value: {
+        text(key): fmpq(integer(n)) if isinstance(n, int) else hexadecimal(n)
+        for key, n in value.items()
+    },
+}
+_WITHIN: dict[str, Callable[[Any], bool]] = {
+    "positive": lambda v: bool(v > 0),
+    "probability": lambda v: bool(0 <= v <= 1),
+    "share": lambda v: bool(0 < v <= 1),
+    "count": lambda v: 1 <= v <= 2**53,
+    "numbers": lambda v: bool(v) and min(v) >= 0,
+}
 
 
 def _field(value: Any, hint: str, depth: int = 0) -> Any:
     spend(1)
-    match hint:
-        case "number":
-            return hexadecimal(value)
-        case "count":
-            return count(value)
-        case "integer":
-            need(type(value) is int and abs(value) < 2000, "an exponent that is none")
-            return value
-        case "numbers":
-            return [hexadecimal(item) for item in items(value)]
-        case "event":
-            return parsed(value, depth + 1)
-        case "text":
-            return text(value)
-        case "constants":
-            need(isinstance(value, dict) and len(value) <= 100, "constants are no object")
-            return {
-                key: fmpq(count(n)) if type(n) is int else hexadecimal(n)
-                for key, n in value.items()
-            }
-    return value
+    if hint == "event":
+        return parsed(value, depth + 1)
+    found = _READ.get(hint, hexadecimal)(value)
+    need(_WITHIN.get(hint, lambda _: True)(found), "a number is out of range")
+    return found
 
 
 def parameters(data: Any, hints: Mapping[str, str]) -> dict[str, Any]:
     """Return a mechanism's parameters, exactly those of its rule."""
-    fields = exactly(data, {"rule", *hints}, "a mechanism")
-    return {name: _field(fields[name], hint) for name, hint in hints.items()}
+    exactly(data, {"rule", *hints}, "a mechanism")
+    return {name: _field(data[name], hint) for name, hint in hints.items()}
 
 
 def built(fields: Mapping[str, Any]) -> Event:
     """Return the event of parsed fields, or of a rule's balls: their upper ends."""
-    _, build = curves.KINDS[fields["kind"]]
-    values = {name: value for name, value in fields.items() if name != "kind"}
-    return build(
-        **{
-            name: built(value) if isinstance(value, dict) and "kind" in value else _exact(value)
-            for name, value in values.items()
-        }
-    )
+    need(fields["kind"] in curves.KINDS, "an event of a kind that is not known here")
+    hints, build = curves.KINDS[fields["kind"]]
+    values = {n: _exact(fields[n]) for n in hints}
+    for name, hint in hints.items():
+        need(_WITHIN.get(hint, lambda _: True)(values[name]), f"{name} is out of range")
+    return build(**values)
 
 
 def _exact(value: Any) -> Any:
     if isinstance(value, arb):
         mantissa, exponent = value.upper().man_exp()
         return fmpq(mantissa) * fmpq(2) ** int(exponent)
+    if isinstance(value, dict) and "kind" in value:
+        return built(value)
     return [_exact(item) for item in value] if isinstance(value, list) else value
 
 
 def falls_short(stated: Mapping[str, Any], least: Mapping[str, Any]) -> str:
     """Return in which number a stated event lies below a rule's, with both; empty if in none."""
-    if stated["kind"] != least["kind"]:
-        return f"the event is {stated['kind']}, the rule gives {least['kind']}"
     for name, value in least.items():
-        pairs = (
-            zip(stated[name], value, strict=False) if isinstance(value, list) else [(stated[name], value)]
-        )
-        if isinstance(value, list) and len(stated[name]) != len(value):
-            return f"{name} has {len(stated[name])} numbers, the rule gives {len(value)}"
-        for ours, theirs in pairs:
-            is_below = arb(ours) < arb(theirs) if name in COMPARED else ours != theirs
-            if is_below:
-                return f"{name} is {_shown(ours)}, the rule gives {_shown(theirs)}"
+        ours, theirs = (v if isinstance(v, list) else [v] for v in (stated.get(name), value))
+        if len(ours) != len(theirs):
+            return f"{name} has other numbers than the rule gives"
+        for one, other in zip(ours, theirs, strict=True):
+            if arb(one) < arb(other) if name in COMPARED and one is not None else one != other:
+                return f"{name} is {_shown(one)}, the rule gives {_shown(other)}"
     return ""
 
 
 def _shown(value: Any) -> str:
-    return str(value) if isinstance(value, str | int) else f"{float(arb(value)):.9g}"
-
-
-def innermost(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the event below all sampling: what the mechanism's rule is about."""
-    while isinstance(fields.get("event"), dict):
-        fields = fields["event"]
-    return fields
-
-
-def make(query: Query, fields: Mapping[str, Any]) -> None:
-    """Give a query its event, or the reason why it has none."""
-    try:
-        query.event = built(fields)
-    except Refusal as refusal:
-        query.unknown = str(refusal)
+    return f"{float(arb(value)):.9g}" if isinstance(value, arb | fmpq) else str(value)

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from flint import fmpq
 
-from dpcore_verify.balls import Refusal, need, rational
+from dpcore_verify.balls import Refusal, need
 
 _TEXT, _ARRAYS, _NAMES = 4_000_000, 1_000_000_000, 4_000_000
 _HEX = re.compile(r"-?0x1\.[0-9a-f]{1,13}p[+-][0-9]{1,4}|0x0\.0p\+0")
@@ -86,21 +86,24 @@ def document(folder: Path, name: str) -> dict[str, Any]:
 def hexadecimal(value: Any) -> fmpq:
     """Return the fraction that a text such as 0x1.8p+1 says, every bit of it."""
     need(isinstance(value, str) and bool(_HEX.fullmatch(value)), "a number is no hexadecimal text")
-    try:
-        return rational(float.fromhex(value))
-    except OverflowError:
-        raise Refusal("a number is too large") from None
+    return number(float.fromhex(value))
 
 
 def number(value: Any) -> fmpq:
     """Return the fraction that a number of JSON is."""
-    need(isinstance(value, int | float) and not isinstance(value, bool), "a number is none")
-    return rational(float(value))
+    need(type(value) in (int, float), "a number is none")
+    return fmpq(*float(value).as_integer_ratio())
+
+
+def integer(value: Any) -> int:
+    """Return an integer of JSON of at most 2^53."""
+    need(type(value) is int and abs(value) <= 2**53, "a whole number is none, or too large")
+    return int(value)
 
 
 def count(value: Any) -> int:
     """Return an integer of JSON in [1, 2^53]."""
-    need(type(value) is int and 1 <= value <= 2**53, "a count is no whole number from 1 on")
+    need(integer(value) >= 1, "a count is below 1")
     return int(value)
 
 
@@ -110,15 +113,15 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def items(value: Any, at_most: int = 10_000) -> list[Any]:
+def items(value: Any) -> list[Any]:
     """Return a list of bounded length."""
-    need(isinstance(value, list) and len(value) <= at_most, "a list is none, or too long")
+    need(isinstance(value, list) and len(value) <= 10_000, "a list is none, or too long")
     return list(value)
 
 
-def exactly(value: Any, names: Mapping[str, Any] | set[str], what: str) -> dict[str, Any]:
+def exactly(value: Any, names: set[str], what: str) -> Mapping[str, Any]:
     """Return an object that has these keys and no others."""
-    need(isinstance(value, dict) and value.keys() == set(names), f"{what} has other fields")
+    need(isinstance(value, dict) and value.keys() == names, f"{what} has other fields")
     return dict(value)
 
 

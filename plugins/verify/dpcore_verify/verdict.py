@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from flint import arb, ctx, fmpq
@@ -12,28 +12,20 @@ from flint import arb, ctx, fmpq
 from dpcore_verify import contradictions, format_four, format_three
 from dpcore_verify.balls import PRECISION, Refusal, above, allow, need
 from dpcore_verify.composition import Composition
+from dpcore_verify.derivation import short
 from dpcore_verify.query import Query
 from dpcore_verify.reading import arrays, document, number, text
 
-CONFIRMED, REFUTED, OPEN, UNCHECKED, NOTHING = (
-    "confirmed",
-    "refuted",
-    "does not follow",
-    "not checked",
-    "nothing claimed",
-)
-_SLACK = 1 + fmpq(1, 10**6)
-_WORK = 3_000_000
+_CODES = {"confirmed": 0, "nothing claimed": 0, "refuted": 1}
+_SLACK, _WORK = 1 + fmpq(1, 10**6), 3_000_000
 
-LIMITS = (
-    "that the theorems named above hold, or that their facts are the learner's (dpcore replay "
-    "compares them);",
-    "that the declared ranges, numbers of records and persons are true of the data;",
-    "that noise and samples were drawn as stated, or that the answers came from these records;",
-    "that models follow from answers (dpcore replay), or what other runs on the same records cost "
-    "(a ledger);",
-    "who made this folder.",
-)
+_LIMITS = """
+- that the theorems named above hold, or that their facts are the learner's (dpcore replay compares them);
+- that the declared ranges, numbers of records and persons are true of the data;
+- that noise and samples were drawn as stated, or that the answers came from these records;
+- that models follow from answers (dpcore replay), or what other runs on the same records cost (a ledger);
+- who made this folder."""
+_HEAD = "This says that the stated guarantee follows from what was published. It does not say"
 
 
 @dataclass(frozen=True)
@@ -51,56 +43,47 @@ class Verdict:
     reason: str
     queries: Sequence[Query] = ()
     stated: tuple[float, float] | None = None
-    _composition: Composition | None = field(default=None, repr=False)
-    _delta: fmpq = field(default_factory=fmpq, repr=False)
+    _known: tuple[Composition, fmpq] | None = field(default=None, repr=False)
 
     def __bool__(self) -> bool:
-        return self.status == CONFIRMED
+        return self.status == "confirmed"
 
-    @functools.cached_property
+    @cached_property
     def epsilon(self) -> float | None:
         """The checker's own upper end of epsilon at the stated delta; None where it has none."""
-        if self._composition is None:
+        if self._known is None:
             return None
-        if self._delta <= 0:
-            largest = self._composition.largest
-            return None if largest is None else above(arb(largest))
+        composition, delta = self._known
+        if delta <= 0:
+            largest = composition.largest
+            return None if largest is None or delta < 0 else above(largest)
+        low, high = 0.0, 0.0
         with ctx.workprec(PRECISION):
             allow(4 * _WORK)
-            return _crossing(self._composition, self._delta)
+            try:
+                while high < 2000 and (not high or high - low > 1e-7 * high):
+                    middle = (low + high) / 2 if high else max(1.0, 2 * low)
+                    fits = composition.upper(arb(middle), arb(delta)) <= delta
+                    low, high = (low, middle) if fits else (middle, high)
+            except Refusal:
+                return high or None
+        return high
 
     @property
     def code(self) -> int:
         """The exit code of the command."""
-        return {CONFIRMED: 0, NOTHING: 0, REFUTED: 1}.get(self.status, 2)
+        return _CODES.get(self.status, 2)
 
     def lines(self) -> list[str]:
         """Return what the command prints."""
-        shown = [f"{self.status}: {self.reason}"]
-        width = max((len(f"{q.release}.{q.name}") for q in self.queries), default=0)
-        for query in self.queries:
-            name = f"{query.release}.{query.name}".ljust(width)
-            shown.append(f"  {name}   {query.kind}   {'; '.join(query.sentences)}")
-        head = "This says that the stated guarantee follows from what was published. It does not say"
-        return [*shown, head if self else "Not looked at:", *(f"- {line}" for line in LIMITS)]
-
-
-def _crossing(composition: Composition, delta: fmpq) -> float | None:
-    """Return an epsilon where the upper end is at most delta, by bisection."""
-    low, high = 0.0, 1.0
-    try:
-        while composition.upper(arb(high), arb(delta)) > delta:
-            low, high = high, 2 * high
-            need(high < 2000, "no epsilon")
-        while high - low > 1e-7 * high:
-            middle = (low + high) / 2
-            if composition.upper(arb(middle), arb(delta)) > delta:
-                low = middle
-            else:
-                high = middle
-    except Refusal:
-        return high if low else None
-    return high
+        names = [f"{query.release}.{query.name}" for query in self.queries]
+        width = max(map(len, names), default=0)
+        rows = [
+            f"  {name.ljust(width)}   {query.kind.ljust(7)}   {'; '.join(query.sentences)}"
+            for name, query in zip(names, self.queries, strict=True)
+        ]
+        head = _HEAD if self else "Not looked at:"
+        return [f"{self.status}: {self.reason}", *rows, head, *_LIMITS.strip().splitlines()]
 
 
 def verify(folder: str | Path) -> Verdict:
@@ -113,71 +96,59 @@ def verify(folder: str | Path) -> Verdict:
         try:
             return _verified(Path(folder))
         except Refusal as refusal:
-            return Verdict(UNCHECKED, str(refusal))
+            return Verdict("not checked", str(refusal))
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
             # a stranger's files may hold anything, in any place
-            return Verdict(UNCHECKED, f"the files are damaged ({type(error).__name__})")
+            return Verdict("not checked", f"the files are damaged ({type(error).__name__})")
 
 
 def _verified(folder: Path) -> Verdict:
-    need(folder.is_dir() and not folder.is_symlink(), "this is no folder")
     public = folder if (folder / "spec.lock.json").exists() else folder / "public"
-    need(not public.is_symlink(), "the folder public is a link")
-    guarantee = document(public, "guarantee.json")
-    lock = document(public, "spec.lock.json")
-    need(lock.get("format") in (2, 3, 4), "a folder of a format that is not known here")
-    plan = lock.get("plan")
-    need(isinstance(plan, dict) and isinstance(plan.get("releases"), dict), "the lock has no plan")
-    if guarantee.get("status") == "none" and plan["guarantee"].get("status") == "none":
-        return Verdict(NOTHING, "the run says that it is not private")
+    need(not folder.is_symlink() and not public.is_symlink(), "the folder is a link")
+    guarantee, lock = document(public, "guarantee.json"), document(public, "spec.lock.json")
+    need(lock["format"] in (2, 3, 4), "a folder of a format that is not known here")
+    plan, status = lock["plan"], guarantee["status"]
+    if status == plan["guarantee"]["status"] == "none":
+        return Verdict("nothing claimed", "the run says that it is not private.")
     read = format_four.queries if lock["format"] == 4 else format_three.queries
     queries, relations, gamma, validities = read(plan)
-    need(bool(queries), "the run has no queries")
     found = arrays(public, set(plan["releases"]))
-    reason = contradictions.found(guarantee, lock, queries, relations, validities, found)
-    epsilon, delta = number(guarantee.get("epsilon")), number(guarantee.get("delta"))
+    epsilon, delta = number(guarantee["epsilon"]), number(guarantee["delta"])
     stated = float(guarantee["epsilon"]), float(guarantee["delta"])
-    need(epsilon >= 0 and 0 <= delta < 1, "the guarantee is none")
+    is_statement = bool(queries) and epsilon >= 0 and 0 <= delta < 1
+    need(is_statement and status in ("proved", "conditional"), "the guarantee is none")
+    reason = contradictions.found(guarantee, lock, queries, relations, validities, found)
+    for query in queries:
+        if query.kind == "false":
+            reason = reason or f"{query.release}.{query.name}: {query.sentences[-1]}"
     if reason:
-        return Verdict(REFUTED, f"{reason}.", queries, stated)
-    false = next((query for query in queries if query.kind == "false"), None)
-    if false is not None:
-        sentence = f"{false.release}.{false.name}: {false.sentences[-1]}."
-        return Verdict(REFUTED, sentence, queries, stated)
-    unknown = next((query for query in queries if query.event is None), None)
-    if unknown is not None:
-        sentence = f"{unknown.release}.{unknown.name}: {unknown.unknown}."
-        return Verdict(UNCHECKED, sentence, queries, stated)
+        return Verdict("refuted", f"{reason}.", queries, stated)
+    for query in queries:
+        need(query.event is not None, f"{query.release}.{query.name}: {query.unknown}")
     events = [(query.event, query.charged) for query in queries if query.event is not None]
-    composition = Composition(events)
-    status, reason = _compared(composition, epsilon, delta - gamma)
-    claim = f"({stated[0]:.6g}, {stated[1]:.6g}) under {text(guarantee.get('adjacency'))}"
-    where = ", where its assumptions hold" if guarantee.get("status") == "conditional" else ""
-    if status == CONFIRMED:
+    known = Composition(events), delta - gamma
+    verdict, reason = _compared(*known, epsilon)
+    claim = f"({short(epsilon)}, {short(delta)}) under {text(guarantee['adjacency'])}"
+    where = ", where its assumptions hold" if status == "conditional" else ""
+    if verdict == "confirmed":
         reason = f"{claim} follows from what this run published{where}."
-    verdict = Verdict(status, reason, queries, stated, composition, delta - gamma)
-    if status == OPEN:
-        own = verdict.epsilon
-        shown = "no epsilon" if own is None else f"epsilon {own:.6g}"
-        reason = f"{claim} is stated, {shown} follows from what this run published."
-        verdict = Verdict(status, reason, queries, stated, composition, delta - gamma)
-    return verdict
+    if not reason:
+        own = Verdict(verdict, reason, queries, stated, known).epsilon
+        end = "no epsilon" if own is None else f"epsilon {own:.6g}"
+        reason = f"{claim} is stated, {end} follows from what this run published."
+    return Verdict(verdict, reason, queries, stated, known)
 
 
-def _compared(composition: Composition, epsilon: fmpq, delta: fmpq) -> tuple[str, str]:
+def _compared(composition: Composition, delta: fmpq, epsilon: fmpq) -> tuple[str, str]:
     largest = composition.largest
+    if largest is not None and largest <= epsilon * _SLACK and delta >= 0:
+        return "confirmed", ""
     if delta <= 0:
-        if largest is None or delta < 0:
-            return OPEN, ""
-        if largest <= epsilon * _SLACK:
-            return CONFIRMED, ""
-        return REFUTED, f"the largest loss is {above(arb(largest)):.6g}, epsilon {float(arb(epsilon)):.6g}."
-    if largest is not None and largest <= epsilon * _SLACK:
-        return CONFIRMED, ""
+        shown = f"the largest loss is {short(largest or 0)}, {short(epsilon)} is stated."
+        is_larger = largest is not None and delta == 0
+        return ("refuted", shown) if is_larger else ("does not follow", "")
     if composition.upper(arb(epsilon * _SLACK), arb(delta)) <= delta:
-        return CONFIRMED, ""
+        return "confirmed", ""
     lower = composition.lower(arb(epsilon))
-    if lower > delta:
-        shown = f"{float(lower):.6g}"
-        return REFUTED, f"delta is {shown} at least at the stated epsilon, {float(arb(delta)):.6g} is stated."
-    return OPEN, ""
+    shown = f"delta is at least {short(lower)} at the stated epsilon, {short(delta)} is stated."
+    return ("refuted", shown) if lower > delta else ("does not follow", "")
