@@ -5,8 +5,6 @@ A curve is convex in :math:`a=e^x`, so that it lies below its chords
 A claim that is not convex is replaced by its lower hull, which no convex curve below it exceeds.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -26,21 +24,20 @@ def law_of(values: Sequence[arb], step: fmpq, low: int) -> Law:
     Any subset of the knots gives an upper end of a convex curve, so that a knot may go in doubt.
     """
     spend(4 * len(values))
-    knots: list[tuple[arb, arb, int]] = [(arb(0), arb(1), -1)]
-    slopes = [arb("-inf")]
+    knots, masses = [(arb(0), arb(1), arb("-inf"), -1)], [fmpz(0)] * len(values)
     for j, ball in enumerate(values):
-        a, value = arb(step * (low + j)).exp(), ball.upper().min(arb(1))
-        slope = (value - knots[-1][1]) / (a - knots[-1][0])
-        while len(knots) > 1 and not slope > slopes[-1]:
-            knots.pop()
-            slopes.pop()
+        a, value, slope = arb(step * (low + j)).exp(), ball.upper().min(arb(1)), arb("-inf")
+        while not slope > knots[-1][2]:
+            # the first knot is never taken back: its slope is below all
+            spend(1)
+            if slope.is_finite():
+                knots.pop()
             slope = (value - knots[-1][1]) / (a - knots[-1][0])
-        knots.append((a, value, j))
-        slopes.append(slope)
-    masses = [fmpz(0)] * len(values)
-    for (a, _, j), before, after in zip(knots[1:], slopes[1:], [*slopes[2:], arb(0)], strict=True):
-        masses[j] = fmpz(mass(a * (after - before)))
-    return Law(step, step * low, tuple(masses), mass(knots[-1][1]), 1 << 200).trimmed()
+        knots.append((a, value, slope, j))
+    ends = [*(slope for _, _, slope, _ in knots[2:]), arb(0)]
+    for (a, _, slope, j), end in zip(knots[1:], ends, strict=True):
+        masses[j] = fmpz(mass(a * (end - slope)))
+    return Law(step, step * low, masses, mass(knots[-1][1]), 1 << 200).trimmed()
 
 
 def discretised(event: Event, backwards: bool, step: fmpq, knots: int) -> Law:
@@ -48,21 +45,19 @@ def discretised(event: Event, backwards: bool, step: fmpq, knots: int) -> Law:
     points = [arb(step * j) for j in range(knots + 1)]
     ahead = [event.at(x, backwards) for x in points]
     behind = ahead if event.back is None else [event.at(x, not backwards) for x in points]
-    left = [(1 - (-x).exp() + (-x).exp() * v) for x, v in zip(points, behind, strict=True)]
+    left = [1 - (-x).exp() + (-x).exp() * v for x, v in zip(points, behind, strict=True)]
     return law_of([*left[:0:-1], *ahead], step, -knots)
 
 
 def reach(event: Event) -> fmpq:
     """Return a loss beyond which neither curve falls by much."""
-    if event.largest is not None:
-        return event.largest
     x, turns = fmpq(_FARTHEST), (False, True)
     ends = [event.at(arb(2 * x), turn) * (1 + arb(2) ** -20) + arb(2) ** -70 for turn in turns]
     while x > fmpq(1, 2**40) and all(
         event.at(arb(x / 2), turn) < end for turn, end in zip(turns, ends, strict=True)
     ):
         x /= 2
-    return x
+    return event.largest or x
 
 
 def choice_law(choices: Mapping[fmpq, int]) -> Law | None:
@@ -75,37 +70,33 @@ def choice_law(choices: Mapping[fmpq, int]) -> Law | None:
     rounded up to the grid. None where that is too much work. In floats, with a margin a step.
     Source: Dong, Durfee & Rogers (2020), arXiv:1909.13830.
     """
-    smallest, cells = min(choices), math.prod(count + 1 for count in choices.values())
+    counts, cells = tuple(choices.values()), math.prod(n + 1 for n in choices.values())
 
-    def steps(n: int) -> list[int]:
-        return [int((epsilon * n / smallest).ceil()) for epsilon in choices]
+    def spans(n: int) -> list[int]:
+        return [int((epsilon * n / min(choices)).ceil()) for epsilon in choices]
+
+    def span(n: int) -> int:
+        return sum(m * count for m, count in zip(spans(n), counts, strict=True))
 
     def work(n: int) -> int:
-        return cells * sum(steps(n)) * sum(
-            m * c for m, c in zip(steps(n), choices.values(), strict=True)
-        )
+        return cells * sum(spans(n)) * span(n)
 
-    most = next((n for n in (64, 48, 32, 24, 16, 12, 8) if work(n) < 1_600_000), 0)
-    if not most:
+    n = next((n for n in (64, 48, 32, 24, 16, 12, 8) if work(n) < 1_600_000), 0)
+    if n == 0 or max(choices) > 4:
         return None
-    n = min(
-        range(most // 2, most + 1),
-        key=lambda n: sum(m * c for m, c in zip(steps(n), choices.values(), strict=True)) / n
-        + 1 / n**2,
-    )
+    # of several kinds, a step to which little is rounded up
+    n = min(range(n // 2, n + 1), key=lambda n: span(n) / n + 1 / n**2)
     spend(work(n) // 2)
-    step, far = smallest / n, sum(m * c for m, c in zip(steps(n), choices.values(), strict=True))
-    h = float(arb(step))
-    table = {(0,) * len(choices): [max(0.0, -math.expm1(h * j)) for j in range(-far, far + 1)]}
-    for index in itertools.product(*(range(count + 1) for count in choices.values())):
-        if any(index):
-            curves = [
-                _chosen(table[(*index[:k], i - 1, *index[k + 1 :])], h, m)
-                for k, (i, m) in enumerate(zip(index, steps(n), strict=True))
-                if i
-            ]
-            table[index] = [max(values) for values in zip(*curves, strict=True)]
-    return law_of([arb(value) for value in table[tuple(choices.values())]], step, -far)
+    step, far = min(choices) / n, span(n)
+    h, table = float(arb(step)), dict[tuple[int, ...], list[float]]()
+    for index in itertools.product(*(range(count + 1) for count in counts)):
+        curves = [
+            _chosen(table[(*index[:k], i - 1, *index[k + 1 :])], h, m)
+            for k, (i, m) in enumerate(zip(index, spans(n), strict=True))
+            if i
+        ] or [[max(0.0, -math.expm1(h * j)) for j in range(-far, far + 1)]]
+        table[index] = [max(values) for values in zip(*curves, strict=True)]
+    return law_of([arb(value) for value in table[counts]], step, -far)
 
 
 def _chosen(values: list[float], h: float, m: int) -> list[float]:
@@ -114,24 +105,20 @@ def _chosen(values: list[float], h: float, m: int) -> list[float]:
     Between two knots of u = e^t the sum is c_0 + c_1 u + c_2/u with c_1, c_2 <= 0: concave, so at
     most twice its middle less its smaller end.
     """
-    far, length, whole = len(values) // 2, len(values), math.expm1(m * h)
+    far, length, top = len(values) // 2, len(values), math.expm1(m * h)
     padded = [-math.expm1(h * (j - far - m)) for j in range(m)] + values + [0.0] * m
     share = 1 / (2 + math.expm1(h))
     halves = [share * b + (1 - share) * a for a, b in itertools.pairwise(padded)]
-    best, last = [0.0] * length, [0.0] * length
-    for t in range(m + 1):
-        p = (whole - math.expm1(t * h)) / whole
-        rows = padded[m - t : m - t + length], padded[2 * m - t : 2 * m - t + length]
-        now = [p * a + (1 - p) * b for a, b in zip(*rows, strict=True)]
-        if t:
-            p = (whole - (math.expm1(t * h) + math.expm1((t - 1) * h)) / 2) / whole
-            rows = halves[m - t : m - t + length], halves[2 * m - t : 2 * m - t + length]
-            middle = [p * a + (1 - p) * b for a, b in zip(*rows, strict=True)]
-            best = [
-                max(b, y, 2 * y - min(x, y, z))
-                for b, x, y, z in zip(best, last, middle, now, strict=True)
-            ]
-        else:
-            best = now
-        best, last = [max(pair) for pair in zip(best, now, strict=True)], now
+
+    def mixed(row: list[float], t: int, u: float) -> list[float]:
+        p, starts = (top - u) / top, (m - t, 2 * m - t)
+        pair = (row[start : start + length] for start in starts)
+        return [p * a + (1 - p) * b for a, b in zip(*pair, strict=True)]
+
+    knot = best = mixed(padded, 0, 0.0)
+    for t in range(1, m + 1):
+        ends = math.expm1((t - 1) * h), math.expm1(t * h)
+        before, middle, knot = knot, mixed(halves, t, sum(ends) / 2), mixed(padded, t, ends[1])
+        rows = zip(best, before, middle, knot, strict=True)
+        best = [max(b, y, z, 2 * y - min(x, y, z)) for b, x, y, z in rows]
     return [min(1.0, value + _MARGIN) for value in best]

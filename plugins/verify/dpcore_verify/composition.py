@@ -9,8 +9,6 @@ Composition is linear and increasing in each factor, so that replacing one facto
 something larger only raises the whole.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,8 +20,7 @@ from dpcore_verify.balls import gaussian, spend, unscaled
 from dpcore_verify.chords import choice_law, discretised, reach
 from dpcore_verify.laws import Event, Law
 
-_ATOMS = 20_000
-_PRECISION = 144
+_ATOMS, _PRECISION = 20_000, 144
 FINENESS = (7, 9, 11)
 """Losses of an event span 2^k steps: about 1/16, 1/64 and 1/256 of a standard deviation."""
 
@@ -32,31 +29,28 @@ Counted = Sequence[tuple[Event, int]]
 
 @dataclass(frozen=True)
 class _Sum:
-    """One Gaussian, or cells of one, beside finite laws."""
+    """One Gaussian, or cells of one, beside finite laws; `is_rough` where a finer grid helps."""
 
     gaussians: Sequence[tuple[arb, arb]]
     laws: Sequence[Law]
     infinite: arb
+    is_rough: bool = False
 
     def delta(self, x: arb) -> arb:
-        """Return the sum above at any real x."""
-        atoms, sums = [(x, arb(1))], []
+        atoms, total = [(x, arb(1))], self.infinite
         for law in self.laws:
+            spend(2 * len(atoms) * len(law.masses))
             pairs = law.atoms()
-            sums.append(unscaled(int(sum(law.masses))))
-            spend(2 * len(atoms) * len(pairs))
             atoms = [(y - loss, p * w) for y, p in atoms for loss, w in pairs]
-        finite = math.prod(sums, start=arb(1))
-        whole = math.prod(
-            (s + unscaled(law.infinite) for s, law in zip(sums, self.laws, strict=True)),
-            start=arb(1),
+        finite = [unscaled(int(sum(law.masses))) for law in self.laws]
+        lost = (
+            p + unscaled(law.infinite) for p, law in zip(finite, self.laws, strict=True)
         )
-        total = arb(0)
         with ctx.workprec(_PRECISION):
             for weight, squared in self.gaussians:
                 mu = squared.sqrt()
                 total += weight * sum((p * gaussian(y, mu) for y, p in atoms), arb(0))
-        return total + whole - finite + self.infinite
+        return total + math.prod(lost, start=arb(1)) - math.prod(finite, start=arb(1))
 
 
 def _size(laws: Sequence[Law]) -> int:
@@ -64,13 +58,12 @@ def _size(laws: Sequence[Law]) -> int:
 
 
 def _lattices(events: Counted) -> list[Law]:
-    """Laws of one step convolve on their own lattice; the smallest laws come first."""
+    """Return laws of different steps, the smallest first; those of one step convolve."""
     laws: dict[fmpq, Law] = {}
     for event, count in events:
-        if event.law is not None and not event.squared:
-            power = event.law.power(count)
-            known = laws.get(power.step)
-            laws[power.step] = power if known is None else known.composed(power)
+        if event.law is not None:
+            power, step = event.law.power(count), event.law.step
+            laws[step] = laws[step].composed(power) if step in laws else power
     return sorted(laws.values(), key=lambda law: len(law.masses))
 
 
@@ -79,101 +72,102 @@ class Composition:
     """Events with counts, of adaptive releases on the same records."""
 
     events: Counted
-    _known: dict[tuple[bool, int], tuple[_Sum, bool]] = field(default_factory=dict)
+    _sums: dict[tuple[bool, int], _Sum] = field(default_factory=dict)
 
     @property
     def largest(self) -> fmpq | None:
         """The largest loss of all together, where there is one."""
-        parts = [None if e.largest is None else e.largest * n for e, n in self.events]
-        return None if None in parts else sum((p for p in parts if p is not None), fmpq(0))
+        losses = [event.largest * n for event, n in self.events if event.largest is not None]
+        return sum(losses, fmpq(0)) if len(losses) == len(self.events) else None
 
     def upper(self, x: arb, enough: arb) -> arb:
         """Return an upper end of delta at x >= 0; refined until it is at most `enough`."""
-        best = self._concentrated(x)
+        turns, best = (False, True), self._concentrated(x)
         if len(self.events) == self.events[0][1] == 1:
-            event = self.events[0][0]
-            return best.min(event.at(x).max(event.at(x, backwards=True)).upper())
-        turns = (False, True) if any(e.back for e, _ in self.events) else (False,)
+            return best.min(max(self.events[0][0].at(x, turn).upper() for turn in turns))
+        if not any(event.back for event, _ in self.events):
+            turns = (False,)
         for fineness in FINENESS:
+            # once a step is fine enough, a finer one costs time alone
             if best <= enough:
                 break
-            for turn in turns:
-                if (turn, fineness) not in self._known:
-                    self._known[turn, fineness] = self._above(turn, fineness)
-            parts = [self._known[turn, fineness] for turn in turns]
-            best = best.min(max(part.delta(x).upper() for part, _ in parts))
-            if not any(is_rough for _, is_rough in parts):
+            sums = [self._above(turn, fineness) for turn in turns]
+            best = best.min(max(part.delta(x).upper() for part in sums))
+            if not any(part.is_rough for part in sums):
                 break
         return best
 
     def _concentrated(self, x: arb) -> arb:
-        """The conversion of the sum of all rho: Bun & Steinke (2016), arXiv:1605.02065."""
-        parts = [None if e.rho is None else e.rho * n for e, n in self.events]
-        rho = sum((p for p in parts if p is not None), fmpq(0))
-        return arb(1) if None in parts or not rho else curves.zcdp(rho).at(x).upper()
+        """Return the conversion of the sum of all rho: Bun & Steinke (2016), arXiv:1605.02065."""
+        parts = [event.rho * n for event, n in self.events if event.rho is not None]
+        is_whole = len(parts) == len(self.events)
+        return curves.zcdp(sum(parts, fmpq(0))).at(x).upper() if is_whole else arb(1)
 
-    def _above(self, backwards: bool, fineness: int) -> tuple[_Sum, bool]:
-        """The sum in one direction, and whether a finer grid makes it smaller."""
-        events = self.events
-        squared = arb(sum((e.squared * n for e, n in events), fmpq(0)))
-        choices = {e.choice: 0 for e, _ in events if e.choice is not None}
-        for event, count in events:
+    def _above(self, backwards: bool, fineness: int) -> _Sum:
+        """Return the sum in one direction, on a grid of one fineness."""
+        if (backwards, fineness) in self._sums:
+            return self._sums[backwards, fineness]
+        choices: dict[fmpq, int] = {}
+        for event, count in self.events:
             if event.choice is not None:
-                choices[event.choice] += count
-        chosen = choice_law(choices) if choices else None
+                choices[event.choice] = choices.get(event.choice, 0) + count
+        choice = choice_law(choices) if choices else None
+        # what the table of choices is too small for is as concentrated as it is
         rho = sum(
             (
-                e.rho * n
-                for e, n in events
-                if e.rho is not None and (e.concentrated or (e.choice and chosen is None))
+                (event.rho or 0) * n
+                for event, n in self.events
+                if event.concentrated or (event.choice and choice is None)
             ),
             fmpq(0),
         )
         gridded = [
-            (e, n)
-            for e, n in events
-            if not (e.squared or e.law or e.concentrated or e.choice or e.sampling or e.orders)
+            (event, n)
+            for event, n in self.events
+            if not (event.squared or event.law or event.rho and (event.concentrated or event.choice))
+            and not (event.sampling or event.orders)
         ]
-        if rho:
-            gridded.append((curves.zcdp(rho), 1))
-        gridded += [(event, 1) for event in _by_orders(events)]
-        laws = _lattices(events)
+        gridded += [(curves.zcdp(rho), 1)] if rho else []
+        gridded += [(event, 1) for event in _by_orders(self.events)]
+        laws = _lattices(self.events)
         is_rough = bool(gridded) or _size(laws) > _ATOMS
-        grid = self._grid(gridded, laws, chosen, backwards, fineness)
-        if grid is not None:
-            while _size([grid, *laws]) > _ATOMS and laws:
-                grid = grid.composed(laws.pop().on(grid.step))
-            laws = [grid, *laws]
+        grid = self._grid(gridded, laws, choice, backwards, fineness)
+        while grid is not None and laws and _size([grid, *laws]) > _ATOMS:
+            grid = grid.composed(laws.pop().on(grid.step))
+        laws += [] if grid is None else [grid]
+        squared = arb(sum((event.squared * n for event, n in self.events), fmpq(0)))
         gaussians, infinite = [(arb(1), squared)], arb(0)
-        samplings = [(e.sampling[0], e.sampling[1] * n) for e, n in events if e.sampling]
-        if samplings:
+        samples = [(e.sampling[0], e.sampling[1] * n) for e, n in self.events if e.sampling]
+        if samples:
             # with the largest theta for all, the chi squares add
-            cells = min(4 << fineness, max(16, _ATOMS * 2 // max(1, _size(laws))))
-            theta, degrees = max(t for t, _ in samplings), sum(k for _, k in samplings)
+            cells = min(4 << fineness, max(16, 2 * _ATOMS // max(1, _size(laws))))
+            theta, degrees = max(t for t, _ in samples), sum(k for _, k in samples)
             *inner, (infinite, _) = curves.chi_cells(theta, degrees, cells)
             gaussians = [(p, squared + m) for p, m in inner]
-            is_rough = True
-        return _Sum(gaussians, laws, infinite), is_rough
+        part = _Sum(gaussians, laws, infinite, is_rough or bool(samples))
+        self._sums[backwards, fineness] = part
+        return part
 
     def _grid(
-        self, gridded: Counted, laws: list[Law], chosen: Law | None, backwards: bool, fineness: int
+        self, gridded: Counted, laws: list[Law], choice: Law | None, backwards: bool, fineness: int
     ) -> Law | None:
-        """What is on the grid, composed; None where nothing is."""
+        """Return what is on the grid, composed; None where nothing is."""
         spans = [reach(event) for event, _ in gridded]
         if not spans and _size(laws) > _ATOMS:
             spans = [abs(law.offset) + law.step * len(law.masses) for law in laws]
         if not spans:
-            return chosen
+            return choice
         step = max(min(spans) / 2**fineness, max(spans) / 2**13)
-        if chosen is not None:
-            step = chosen.step / int((chosen.step / step).ceil())
+        # choices lie on the grid as they are, others are computed on it
+        if choice is not None:
+            step = choice.step / int((choice.step / step).ceil())
         parts = [
             discretised(event, backwards, step, int((span / step).ceil())).power(count)
             for (event, count), span in zip(gridded, spans, strict=False)
         ]
-        parts += [chosen.on(step)] if chosen is not None else []
-        grid = parts[0] if parts else laws.pop().on(step)
-        for part in parts[1:]:
+        parts += [choice.on(step)] if choice is not None else []
+        grid = parts.pop() if parts else laws.pop().on(step)
+        for part in parts:
             grid = grid.composed(part)
         return grid
 
@@ -181,31 +175,34 @@ class Composition:
         """Return a lower end of delta at x >= 0 for the worst events with these claims.
 
         Over finite laws alone; a Gaussian of sqrt(2 rho) for zCDP, a randomized response of
-        epsilon_0/2 for a choice, nothing for what is left; or one event by itself.
+        epsilon_0/2 for a choice, nothing for what is not exact; or one event by itself.
         """
-        squared, kept = fmpq(0), []
+        squared = fmpq(0)
         for event, count in self.events:
             squared += event.squared * count if event.is_exact else 0
-            if event.concentrated and event.rho is not None:
-                squared += 2 * event.rho * count
-            kept.append((curves.response(event.choice / 2) if event.choice else event, count))
-        laws = _lattices(kept)
+            squared += 2 * (event.rho or 0) * count if event.concentrated else 0
+        laws = _lattices(
+            [(curves.response(e.choice / 2) if e.choice else e, n) for e, n in self.events]
+        )
         while _size(laws) > _ATOMS:
             laws.pop()
-        moved = unscaled(sum(law.moved for law in laws)) + arb(2) ** -50
-        best = (_Sum([(arb(1), arb(squared))], laws, arb(0)).delta(x) - moved).lower()
-        for event, _ in self.events:
-            if event.is_exact:
-                best = best.max(event.at(x).lower()).max(event.at(x, backwards=True).lower())
-        return best
+        error = unscaled(sum(law.moved for law in laws)) + arb(2) ** -50
+        best = (_Sum([(arb(1), arb(squared))], laws, arb(0)).delta(x) - error).lower()
+        exact = [event for event, _ in self.events if event.is_exact]
+        ends = [event.at(x, turn).lower() for event in exact for turn in (False, True)]
+        return max([best, *ends])
 
 
 def _by_orders(events: Counted) -> list[Event]:
-    """Rényi divergences at the same orders add up, copies among them."""
+    """Add Rényi divergences at the same orders, copies among them."""
     sums: dict[tuple[fmpq, ...], list[fmpq]] = {}
     for event, count in events:
         if event.orders:
-            known = sums.setdefault(tuple(event.orders), [fmpq(0)] * len(event.orders))
-            added = [r * count for r in event.orders.values()]
-            sums[tuple(event.orders)] = [a + b for a, b in zip(known, added, strict=True)]
+            orders = tuple(event.orders)
+            sums[orders] = [
+                a + r * count
+                for a, r in zip(
+                    sums.get(orders, [fmpq(0)] * len(orders)), event.orders.values(), strict=True
+                )
+            ]
     return [curves.renyi(list(orders), values) for orders, values in sums.items()]

@@ -1,7 +1,5 @@
 """Files of a run that say a thing twice must say the same."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

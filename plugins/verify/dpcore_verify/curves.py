@@ -29,8 +29,6 @@ gaussian_mixture          half-lines: the likelihood ratio rises
 Amplification is Balle, Barthe & Gaboardi 2018, arXiv:1807.01647v2, Theorem 2.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -114,7 +112,9 @@ def zcdp(rho: fmpq) -> Event:
 
 def renyi(orders: Sequence[fmpq], divergences: Sequence[fmpq]) -> Event:
     """Return any release with these Rényi divergences at these orders."""
-    need(1 < min(orders) and len(orders) == len(divergences) <= 1000, "orders above 1, 1000 at most")
+    need(
+        1 < min(orders) and len(orders) == len(divergences) <= 1000, "orders above 1, 1000 at most"
+    )
     pairs = dict(zip(orders, divergences, strict=True))
     return Event(
         lambda x: min(_converted(x, arb(a), arb(r)).upper() for a, r in pairs.items()), orders=pairs
@@ -126,9 +126,11 @@ def truncated_laplace(shift: fmpq, truncation: fmpq, dimension: int) -> Event:
     t, lost = arb(shift), arb(truncation)
     common = (1 - 1 / (1 + t.expm1() / (2 * lost))) ** dimension
     return Event(
-        lambda x: lost
-        + ((1 - lost) * positive(t.exp() - x.exp()) / (t.exp() + 1)).min(
-            positive(1 - ((x - t) / 2).exp()) / common
+        lambda x: (
+            lost
+            + ((1 - lost) * positive(t.exp() - x.exp()) / (t.exp() + 1)).min(
+                positive(1 - ((x - t) / 2).exp()) / common
+            )
         )
     )
 
@@ -153,7 +155,9 @@ def gaussian_mixture(shifts: Sequence[fmpq], weights: Sequence[fmpq]) -> Event:
     the value is enclosed.
     """
     pairs = _weighted(shifts, [w / sum(weights) for w in weights])
-    need(max(shifts) > 0 and abs(sum(weights) - 1) < fmpq(1, 2**40), "a shift, and weights, 1 in all")
+    need(
+        max(shifts) > 0 and abs(sum(weights) - 1) < fmpq(1, 2**40), "a shift, and weights, 1 in all"
+    )
 
     def root(level: arb) -> arb | None:
         def is_above(z: arb) -> bool:
@@ -318,9 +322,7 @@ KINDS: dict[str, tuple[dict[str, str], Callable[..., Event]]] = {
     "exponential_mechanism": (
         {"epsilon": "positive"},
         lambda epsilon: Event(
-            lambda x: (
-                positive(arb(epsilon / 2).exp() - (x / 2).exp()) ** 2 / arb(epsilon).expm1()
-            ),
+            lambda x: positive(arb(epsilon / 2).exp() - (x / 2).exp()) ** 2 / arb(epsilon).expm1(),
             choice=epsilon,
             rho=epsilon * epsilon / 8,
             largest=epsilon,

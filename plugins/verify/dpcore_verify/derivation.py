@@ -18,8 +18,6 @@ theorem   a plugin's theorem with the facts that it used: taken
 ========= =========================================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -104,7 +102,10 @@ def _sum(tree: Mapping[str, Any], place: Place) -> arb:
 
 
 def _persons(tree: Mapping[str, Any], place: Place) -> arb:
-    k, presence = place.relation.records, sensitivity(tree["of"], place, presence=True, is_step=True)
+    k, presence = (
+        place.relation.records,
+        sensitivity(tree["of"], place, presence=True, is_step=True),
+    )
     if place.presence:
         return k * presence
     replacement = sensitivity(tree["of"], place, presence=False, is_step=True)
@@ -163,7 +164,10 @@ _RULES: dict[str, tuple[str, Callable[[Mapping[str, Any], Place], arb]]] = {
     "persons": ("of", _persons),
     "clipped": ("clip contribution records sign size each", _clipped),
     "bands": ("of weights", _bands),
-    "error": ("of error", lambda tree, at: sensitivity(tree["of"], at) + 2 * _length(tree["error"])),
+    "error": (
+        "of error",
+        lambda tree, at: sensitivity(tree["of"], at) + 2 * _length(tree["error"]),
+    ),
     "norm": ("of from to size", _norm),
     "larger": ("of", _larger),
     "law": ("atoms weights uncovered theorem", _law),

@@ -1,7 +1,5 @@
 """Locks of format 4: every query with its derivation, its mechanism and its event."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -126,7 +124,9 @@ def _compare(query: Query, entry: Mapping[str, Any], claim: Mapping[str, Any]) -
     if outer["kind"] == "truncated_batch":
         outer = outer["event"]
     if outer["kind"] in _SAMPLED and query.event is not None:
-        is_known = sampling.get("class") in _SAMPLED[outer["kind"]] and "event" not in outer["event"]
+        is_known = (
+            sampling.get("class") in _SAMPLED[outer["kind"]] and "event" not in outer["event"]
+        )
         differences["an event is not sampled as the plan says"] = not is_known or (
             any(outer[key] != sampling[key] for key in ("size", "records"))
             if "size" in outer

@@ -3,8 +3,6 @@
 Such a lock has no derivations: every sensitivity is taken. Its events follow from the mechanisms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

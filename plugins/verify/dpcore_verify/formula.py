@@ -1,7 +1,5 @@
 """The formulas that an event may publish: prefix lists over numbers, in balls."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any

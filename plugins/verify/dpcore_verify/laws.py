@@ -5,8 +5,6 @@ integers times 2^-200: an upper end of a curve, or that curve where masses are e
 step compose by convolution.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -45,7 +43,7 @@ class Law:
         parts = (w * positive(1 - (x - loss).exp()) for loss, w in self.atoms() if not x > loss)
         return sum(parts, unscaled(self.infinite))
 
-    def trimmed(self) -> Law:
+    def trimmed(self) -> "Law":
         """Join ends of less than 2^-80: on the left to their neighbour, on the right to infinity."""
         first, last, low, high = 0, len(self.masses), 0, 0
         while first < last - 1 and low + int(self.masses[first]) < _CUT:
@@ -56,7 +54,7 @@ class Law:
         offset = self.offset + self.step * first
         return Law(self.step, offset, masses, self.infinite + high, self.moved + low + high)
 
-    def composed(self, other: Law) -> Law:
+    def composed(self, other: "Law") -> "Law":
         """Convolve with a law of the same step; every mass is rounded up again."""
         spend((len(self.masses) + len(other.masses)) * 2)
         product = fmpz_poly(list(self.masses)) * fmpz_poly(list(other.masses))
@@ -67,7 +65,7 @@ class Law:
         offset = self.offset + other.offset
         return Law(self.step, offset, masses, -(-infinite >> SCALE), moved).trimmed()
 
-    def power(self, copies: int) -> Law:
+    def power(self, copies: int) -> "Law":
         """Compose with itself by repeated squaring."""
         if copies == 1:
             return self
@@ -75,7 +73,7 @@ class Law:
         square = half.composed(half)
         return square.composed(self) if copies % 2 else square
 
-    def on(self, step: fmpq) -> Law:
+    def on(self, step: fmpq) -> "Law":
         r"""Move every atom to multiples of another step, so that the curve only rises.
 
         An atom at l between a and b becomes w at a and 1 - w at b with
@@ -93,7 +91,7 @@ class Law:
         return Law(step, step * low, masses, self.infinite, 1 << SCALE).trimmed()
 
 
-def of_atoms(step: fmpq, offset: fmpq, weights: Sequence[arb], infinite: arb) -> Law:
+def of_atoms(step: fmpq, offset: fmpq, weights: Sequence[arb], infinite: arb) -> "Law":
     """Return the law of balls of masses."""
     spend(len(weights) * 2)
     masses = [fmpz(mass(w)) for w in weights]

@@ -19,8 +19,6 @@ sparse_vector        any epsilon release: Lyu, Su & Li 2017, arXiv:1603.01699, T
 ==================== ==============================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

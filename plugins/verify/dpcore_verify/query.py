@@ -1,7 +1,5 @@
 """A query of a run as the checker holds it, and the check of its event by its mechanism's rule."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

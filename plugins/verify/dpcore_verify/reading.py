@@ -1,7 +1,5 @@
 """Files of a folder that anybody may have made, read within limits and never followed."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -153,7 +151,14 @@ def arrays(folder: Path, releases: set[str]) -> Arrays:
                     need(asks is None or shape[:1] == (asks,), "answers.npz: rows and asks differ")
                     entry = (1, shape) if asks is None else (asks, shape[1:])
                     found.setdefault(key, []).append(entry)
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError, RuntimeError):
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        ValueError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+    ):
         raise Refusal("answers.npz is damaged") from None
     return found
 

@@ -1,7 +1,5 @@
 """Which two datasets are neighbours, by its fields and by its name."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import fmpq
@@ -42,9 +40,7 @@ class Relation:
             (True, "0.0", "fixed"): "add_remove",
             (False, "inf", "free"): "replace_one",
             (False, "0.0", "free"): "replace_label",
-        }.get(
-            (self.membership, radius, label), f"replace_features(radius={radius}, label={label})"
-        )
+        }.get((self.membership, radius, label), f"replace_features(radius={radius}, label={label})")
         if self.unit == "person":
             return f"{plain} of a person ({self.records} records at most)"
         return plain if self.unit == "record" else "replace_row"

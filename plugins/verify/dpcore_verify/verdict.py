@@ -1,7 +1,5 @@
 """`verify`: whether the guarantee of a published run follows from what the run published."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -151,7 +151,8 @@ class Run:
             "format": 4,
         }
         self.answers = {
-            f"{q['release']}.{i:06d}" + (f"x{q['at_most']}" if q["at_most"] > 1 else "")
+            f"{q['release']}.{i:06d}"
+            + (f"x{q['at_most']}" if q["at_most"] > 1 else "")
             + f".{q['query']}": np.zeros(
                 [q["at_most"], *q["shape"]] if q["at_most"] > 1 else q["shape"]
             )
@@ -165,9 +166,7 @@ class Run:
         """Return what the events cost together, a little more than the checker finds."""
         with ctx.workprec(256):
             allow(10**8)
-            events = [
-                (built(parsed(q["event"])), q["charged"]) for q in self.claims["queries"]
-            ]
+            events = [(built(parsed(q["event"])), q["charged"]) for q in self.claims["queries"]]
             together, low, high = Composition(events), 0.0, 20.0
             delta = arb(self.guarantee["delta"])
             if not delta > 0:

@@ -142,7 +142,9 @@ def test_beside_a_gaussian_a_law_is_a_sum_of_shifted_gaussians():
 
 def test_a_gridded_curve_is_above_the_exact_one_and_near_it():
     exact = Composition([(curves.response(fmpq(1, 4)), 6)])
-    gridded = Composition([(curves.Event(curves.response(fmpq(1, 4)).curve, largest=fmpq(1, 4)), 6)])
+    gridded = Composition(
+        [(curves.Event(curves.response(fmpq(1, 4)).curve, largest=fmpq(1, 4)), 6)]
+    )
     for x in (0.1, 0.5, 1.0):
         truth, upper = exact.upper(arb(x), arb(0)), gridded.upper(arb(x), arb(0))
         assert truth <= upper * (1 + arb(2) ** -60)

@@ -106,7 +106,10 @@ def drawn(kind, draw):
             fields = {"event": drawn(inner, draw), "sampling_probability": number(0.01, 1)}
         case "poisson_replaced":
             half = math.exp(draw.uniform(-3, 1))
-            pair = {"kind": "gaussian", "mu": text(2 * half)}, {"kind": "gaussian", "mu": text(half)}
+            pair = (
+                {"kind": "gaussian", "mu": text(2 * half)},
+                {"kind": "gaussian", "mu": text(half)},
+            )
             fields = {
                 "event": pair[0],
                 "absent": pair[1],

@@ -141,7 +141,11 @@ FORGERIES = {
         guaranteed(adjacency="add_remove of a person (9 records at most)"),
         "refuted",
     ),
-    "another status in one file": ("statistics", guaranteed(False, status="conditional"), "refuted"),
+    "another status in one file": (
+        "statistics",
+        guaranteed(False, status="conditional"),
+        "refuted",
+    ),
     "premises in one file": ("statistics", guaranteed(False, premises=["x"]), "refuted"),
     "delta 0 for Gaussians": (
         "statistics",
@@ -160,7 +164,11 @@ FORGERIES = {
         lambda run: run.spec["releases"].pop(),
         "refuted",
     ),
-    "a query without a claim": ("statistics", lambda run: run.claims["queries"].pop(), "not checked"),
+    "a query without a claim": (
+        "statistics",
+        lambda run: run.claims["queries"].pop(),
+        "not checked",
+    ),
     "a claim of no query": (
         "statistics",
         lambda run: run.claims["queries"].append(copy.deepcopy(run.claims["queries"][0])),
@@ -247,7 +255,11 @@ FORGERIES = {
         "not checked",
     ),
     "a larger inner clip": ("statistics", deeper(1, "derivation", "of", clip=text(3)), "refuted"),
-    "a rule that is not known": ("statistics", inside(0, "derivation", rule="trust"), "not checked"),
+    "a rule that is not known": (
+        "statistics",
+        inside(0, "derivation", rule="trust"),
+        "not checked",
+    ),
     "a rule with a field too many": ("statistics", inside(0, "derivation", more=1), "not checked"),
     "an error on both neighbours left out": (
         "statistics",
@@ -294,7 +306,11 @@ FORGERIES = {
         claim(0, mechanism={"rule": "laplace", "noise_scale": text(8)}),
         "refuted",
     ),
-    "a mechanism that is not known": ("statistics", inside(0, "mechanism", rule="magic"), "not checked"),
+    "a mechanism that is not known": (
+        "statistics",
+        inside(0, "mechanism", rule="magic"),
+        "not checked",
+    ),
     "a larger epsilon of a choice": (
         "statistics",
         inside(2, "mechanism", epsilon=text(0.25)),
@@ -316,7 +332,11 @@ FORGERIES = {
     ),
     "an event of no kind": ("statistics", inside(0, "event", kind="nothing"), "not checked"),
     "an event of another version": ("statistics", inside(0, "event", version=2), "not checked"),
-    "a smaller event below sampling": ("sampled", deeper(0, "event", "event", mu=text(0.2)), "refuted"),
+    "a smaller event below sampling": (
+        "sampled",
+        deeper(0, "event", "event", mu=text(0.2)),
+        "refuted",
+    ),
     "a rarer sample": ("sampled", inside(0, "event", sampling_probability=text(0.01)), "refuted"),
     "a sample that the plan lacks": (
         "sampled",
@@ -366,7 +386,11 @@ FORGERIES = {
         ),
         "refuted",
     ),
-    "claims of another version": ("statistics", lambda run: run.claims.update(version=2), "not checked"),
+    "claims of another version": (
+        "statistics",
+        lambda run: run.claims.update(version=2),
+        "not checked",
+    ),
     "no claims": ("statistics", lambda run: run.lock["plan"].pop("claims"), "not checked"),
     "another format": ("statistics", lambda run: run.lock.update(format=9), "not checked"),
 }
