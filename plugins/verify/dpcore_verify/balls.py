@@ -6,54 +6,54 @@ tail: the upper tail of the standard normal law, erfc(x / sqrt 2) / 2.
 import math
 from contextvars import ContextVar
 
-from flint import arb
+from flint import arb, fmpq, fmpz
 
 PRECISION, SCALE = 256, 200
 """Bits of a ball; masses are integers times 2^-200."""
 
-_left: ContextVar[int] = ContextVar("work_left", default=4_000_000)
+_allowance: ContextVar[int] = ContextVar("work_left", default=4_000_000)
 
 
-class Refusal(Exception):
+class RefusedError(Exception):
     """Something that this checker does not read or does not know, in one sentence."""
 
 
 def need(condition: bool, sentence: str) -> None:
-    """Raise `Refusal` with `sentence` unless `condition` holds."""
+    """Raise `RefusedError` with `sentence` unless `condition` holds."""
     if not condition:
-        raise Refusal(sentence)
+        raise RefusedError(sentence)
 
 
 def allow(work: int) -> None:
     """Set how many steps of about 2 microseconds may be spent from now on."""
-    _left.set(work)
+    _allowance.set(work)
 
 
 def spend(work: int) -> None:
     """Count work, and refuse where a folder asks for more than is allowed."""
-    _left.set(_left.get() - work)
-    need(_left.get() >= 0, "these events need more work than a checker does")
+    _allowance.set(_allowance.get() - work)
+    need(_allowance.get() >= 0, "these events need more work than a checker does")
 
 
-def above(number: object) -> float:
+def above(number: fmpq) -> float:
     """Return a float at or above a fraction or a ball."""
     return math.nextafter(float(arb(number).upper()), math.inf)
 
 
 def mass(ball: arb) -> int:
     """Return a ball's upper end as a multiple of 2^-200, rounded up, 0 where it is negative."""
-    end = (ball * arb(2) ** SCALE).upper().ceil()
-    need(bool(end.is_finite()), "a number that is needed is not finite")
-    return max(0, int(end.unique_fmpz()))
+    end = (ball * arb(2) ** SCALE).upper().ceil().unique_fmpz()
+    need(end is not None, "a number that is needed is not finite")
+    return max(0, int(end or 0))
 
 
-def unscaled(masses: int) -> arb:
+def unscaled(masses: int | fmpz) -> arb:
     """Return the number that a multiple of 2^-200 is."""
     return arb(masses) / arb(2) ** SCALE
 
 
 def tail(x: arb) -> arb:
-    """Return the normal tail."""
+    """Return the upper tail of the standard normal law."""
     return (x / arb(2).sqrt()).erfc() / 2
 
 

@@ -43,18 +43,19 @@ def law_of(values: Sequence[arb], step: fmpq, low: int) -> Law:
 def discretised(event: Event, backwards: bool, step: fmpq, knots: int) -> Law:
     """Return an event's law on multiples of a step, from -knots to knots."""
     points = [arb(step * j) for j in range(knots + 1)]
-    ahead = [event.at(x, backwards) for x in points]
-    behind = ahead if event.back is None else [event.at(x, not backwards) for x in points]
-    left = [1 - (-x).exp() + (-x).exp() * v for x, v in zip(points, behind, strict=True)]
-    return law_of([*left[:0:-1], *ahead], step, -knots)
+    ahead = [event.delta_at(x, backwards) for x in points]
+    behind = ahead if event.back is None else [event.delta_at(x, not backwards) for x in points]
+    mirrored = [1 - (-x).exp() + (-x).exp() * v for x, v in zip(points, behind, strict=True)]
+    return law_of([*mirrored[:0:-1], *ahead], step, -knots)
 
 
 def reach(event: Event) -> fmpq:
     """Return a loss beyond which neither curve falls by much."""
     x, turns = fmpq(_FARTHEST), (False, True)
-    ends = [event.at(arb(2 * x), turn) * (1 + arb(2) ** -20) + arb(2) ** -70 for turn in turns]
+    factor, floor = 1 + arb(2) ** -20, arb(2) ** -70
+    ends = [event.delta_at(arb(2 * x), turn) * factor + floor for turn in turns]
     while x > fmpq(1, 2**40) and all(
-        event.at(arb(x / 2), turn) < end for turn, end in zip(turns, ends, strict=True)
+        event.delta_at(arb(x / 2), turn) < end for turn, end in zip(turns, ends, strict=True)
     ):
         x /= 2
     return event.largest or x

@@ -43,9 +43,7 @@ class _Sum:
             pairs = law.atoms()
             atoms = [(y - loss, p * w) for y, p in atoms for loss, w in pairs]
         finite = [unscaled(int(sum(law.masses))) for law in self.laws]
-        lost = (
-            p + unscaled(law.infinite) for p, law in zip(finite, self.laws, strict=True)
-        )
+        lost = (p + unscaled(law.infinite) for p, law in zip(finite, self.laws, strict=True))
         with ctx.workprec(_PRECISION):
             for weight, squared in self.gaussians:
                 mu = squared.sqrt()
@@ -82,11 +80,11 @@ class Composition:
 
     def upper(self, x: arb, enough: arb) -> arb:
         """Return an upper end of delta at x >= 0; refined until it is at most `enough`."""
-        turns, best = (False, True), self._concentrated(x)
+        turns, best = [False, True], self._concentrated(x)
         if len(self.events) == self.events[0][1] == 1:
-            return best.min(max(self.events[0][0].at(x, turn).upper() for turn in turns))
+            return best.min(max(self.events[0][0].delta_at(x, turn).upper() for turn in turns))
         if not any(event.back for event, _ in self.events):
-            turns = (False,)
+            turns = [False]
         for fineness in FINENESS:
             # once a step is fine enough, a finer one costs time alone
             if best <= enough:
@@ -101,7 +99,7 @@ class Composition:
         """Return the conversion of the sum of all rho: Bun & Steinke (2016), arXiv:1605.02065."""
         parts = [event.rho * n for event, n in self.events if event.rho is not None]
         is_whole = len(parts) == len(self.events)
-        return curves.zcdp(sum(parts, fmpq(0))).at(x).upper() if is_whole else arb(1)
+        return curves.zcdp(sum(parts, fmpq(0))).delta_at(x).upper() if is_whole else arb(1)
 
     def _above(self, backwards: bool, fineness: int) -> _Sum:
         """Return the sum in one direction, on a grid of one fineness."""
@@ -115,7 +113,7 @@ class Composition:
         # what the table of choices is too small for is as concentrated as it is
         rho = sum(
             (
-                (event.rho or 0) * n
+                (event.rho or fmpq(0)) * n
                 for event, n in self.events
                 if event.concentrated or (event.choice and choice is None)
             ),
@@ -124,8 +122,8 @@ class Composition:
         gridded = [
             (event, n)
             for event, n in self.events
-            if not (event.squared or event.law or event.rho and (event.concentrated or event.choice))
-            and not (event.sampling or event.orders)
+            if not (event.squared or event.law or event.concentrated)
+            and not (event.choice or event.sampling or event.orders)
         ]
         gridded += [(curves.zcdp(rho), 1)] if rho else []
         gridded += [(event, 1) for event in _by_orders(self.events)]
@@ -186,10 +184,10 @@ class Composition:
         )
         while _size(laws) > _ATOMS:
             laws.pop()
-        error = unscaled(sum(law.moved for law in laws)) + arb(2) ** -50
+        error = unscaled(sum(law.excess for law in laws)) + arb(2) ** -50
         best = (_Sum([(arb(1), arb(squared))], laws, arb(0)).delta(x) - error).lower()
         exact = [event for event, _ in self.events if event.is_exact]
-        ends = [event.at(x, turn).lower() for event in exact for turn in (False, True)]
+        ends = [event.delta_at(x, turn).lower() for event in exact for turn in (False, True)]
         return max([best, *ends])
 
 

@@ -47,10 +47,10 @@ def _amplified(x: arb, q: arb) -> arb:
 
 def response(epsilon: fmpq, classes: int = 2, delta: fmpq = fmpq(0)) -> Event:  # noqa: B008
     """Return randomized response on C classes, or with delta any (epsilon, delta) claim."""
-    e, rest = arb(epsilon).exp(), 1 - arb(delta)
-    weights = [rest * w / (e + classes - 1) for w in (arb(1), arb(classes - 2), e)]
+    e, remainder = arb(epsilon).exp(), 1 - arb(delta)
+    weights = [remainder * w / (e + classes - 1) for w in (arb(1), arb(classes - 2), e)]
     return Event(
-        lambda x: arb(delta) + rest * positive(e - x.exp()) / (e + classes - 1),
+        lambda x: arb(delta) + remainder * positive(e - x.exp()) / (e + classes - 1),
         law=of_atoms(epsilon, -epsilon, weights, arb(delta)),
         rho=None if delta else epsilon * epsilon / 2,
         largest=None if delta else epsilon,
@@ -76,11 +76,11 @@ def discrete_gaussian(noise_width: fmpq, shift: int) -> Event:
         return Event(lambda x: gaussian(x, mu), squared=squared, rho=squared / 2)
     weights = [(-arb(fmpq(k * k) / (2 * square))).exp() for k in range(last + 1)]
     ratio = (-arb(fmpq(last) / square)).exp()
-    rest = weights[-1] * ratio / (1 - ratio)
-    total = weights[0] + 2 * sum(weights[1:], arb(0)) + 2 * rest.union(arb(0))
+    remainder = weights[-1] * ratio / (1 - ratio)
+    total = weights[0] + 2 * sum(weights[1:], arb(0)) + 2 * remainder.union(arb(0))
     ordered = [w / total for w in (*reversed(weights[1:]), *weights)]
     offset = fmpq(shift * shift - 2 * last * shift) / (2 * square)
-    law = of_atoms(shift / square, offset, ordered, 2 * rest / total)
+    law = of_atoms(shift / square, offset, ordered, 2 * remainder / total)
     return Event(law.curve, law=law, rho=fmpq(shift * shift) / (2 * square), is_exact=True)
 
 
@@ -98,12 +98,12 @@ def zcdp(rho: fmpq) -> Event:
         low, high = math.log(1e-9), math.log(1e12)
         for _ in range(60):
             ends = [low + (high - low) * share for share in (0.382, 0.618)]
-            one, two = (
+            first, second = (
                 s * (number * (s + 1) - float(x)) - t - (s + 1) * math.log1p(1 / s)
                 for t in ends
                 for s in (math.exp(t),)
             )
-            low, high = (low, ends[1]) if one < two else (ends[0], high)
+            low, high = (low, ends[1]) if first < second else (ends[0], high)
         order = arb(1 + math.exp((low + high) / 2))
         return _converted(x, order, order * arb(rho))
 
@@ -113,7 +113,7 @@ def zcdp(rho: fmpq) -> Event:
 def renyi(orders: Sequence[fmpq], divergences: Sequence[fmpq]) -> Event:
     """Return any release with these Rényi divergences at these orders."""
     need(
-        1 < min(orders) and len(orders) == len(divergences) <= 1000, "orders above 1, 1000 at most"
+        min(orders) > 1 and len(orders) == len(divergences) <= 1000, "orders above 1, 1000 at most"
     )
     pairs = dict(zip(orders, divergences, strict=True))
     return Event(
@@ -155,23 +155,23 @@ def gaussian_mixture(shifts: Sequence[fmpq], weights: Sequence[fmpq]) -> Event:
     the value is enclosed.
     """
     pairs = _weighted(shifts, [w / sum(weights) for w in weights])
-    need(
-        max(shifts) > 0 and abs(sum(weights) - 1) < fmpq(1, 2**40), "a shift, and weights, 1 in all"
-    )
+    is_law = 1 - fmpq(1, 2**40) < sum(weights, fmpq(0)) < 1 + fmpq(1, 2**40)
+    need(is_law and any(shift > 0 for shift in shifts), "a shift, and weights, 1 in all")
 
     def root(level: arb) -> arb | None:
         def is_above(z: arb) -> bool:
             spend(2 * len(pairs))
             return bool(sum((w * (s * z - s * s / 2).exp() for s, w in pairs), arb(0)) > level)
 
-        low, high = (
-            next((z for k in range(41) if is_above(z := sign * arb(2) ** k) == turn), None)
-            for sign, turn in ((-1, False), (1, True))
-        )
-        for _ in range(170 if low is not None and high is not None else 0):
+        powers = [arb(2) ** k for k in range(41)]
+        low = next((-z for z in powers if not is_above(-z)), None)
+        high = next((z for z in powers if is_above(z)), None)
+        if low is None or high is None:
+            return None
+        for _ in range(170):
             middle = ((low + high) / 2).mid()
             low, high = (low, middle) if is_above(middle) else (middle, high)
-        return None if low is None or high is None else low.union(high)
+        return low.union(high)
 
     def ahead(x: arb) -> arb:
         m = root(x.exp())
@@ -193,8 +193,8 @@ def gaussian_sampling(theta: fmpq, samples: int) -> Event:
     need(samples <= 10**14, "at most 10^14 samples")
 
     def curve(x: arb) -> arb:
-        *cells, (rest, _) = chi_cells(theta * theta, samples, 300)
-        return sum((p * gaussian(x, m.sqrt()) for p, m in cells), rest)
+        *cells, (remainder, _) = chi_cells(theta * theta, samples, 300)
+        return sum((p * gaussian(x, m.sqrt()) for p, m in cells), remainder)
 
     return Event(curve, sampling=(theta * theta, samples))
 
@@ -204,7 +204,7 @@ def chi_cells(squared: fmpq, degrees: int, cells: int) -> list[tuple[arb, arb]]:
 
     For k >= 2 the density f is log-concave, so that a cell of width w and middle m has at most
     :math:`f(m)\,2\sinh(sw/2)/s`, :math:`s=(\log f)'(m)`; a chi square of fewer degrees is smaller.
-    Beyond both ends Chernoff's bound; the last cell is that of all larger u, whose mu^2 is infinite.
+    Beyond both ends Chernoff's bound; the last cell is that of all larger u, of an infinite mu^2.
     """
     spend(cells * 15)
     k = arb(max(2, degrees))
@@ -227,9 +227,9 @@ def poisson_sampled(event: Event, sampling_probability: fmpq) -> Event:
 
     def add(x: arb) -> arb:
         r = 1 - (1 - q) * x.exp()
-        return r * event.at((q * x.exp() / r).log(), backwards=True) if r > 0 else positive(r)
+        return r * event.delta_at((q * x.exp() / r).log(), backwards=True) if r > 0 else positive(r)
 
-    return Event(lambda x: q * event.at(_amplified(x, q)), add, is_exact=event.is_exact)
+    return Event(lambda x: q * event.delta_at(_amplified(x, q)), add, is_exact=event.is_exact)
 
 
 def poisson_replaced(event: Event, absent: Event, sampling_probability: fmpq) -> Event:
@@ -246,8 +246,9 @@ def poisson_replaced(event: Event, absent: Event, sampling_probability: fmpq) ->
 
     def convex(x: arb) -> arb:
         y = _amplified(x, q)
-        away, other = (one.at(y).max(one.at(y, backwards=True)) for one in (absent, event))
-        return q * ((1 - (x - y).exp()) * away + (x - y).exp() * other)
+        ends = (pair.delta_at(y).max(pair.delta_at(y, backwards=True)) for pair in (absent, event))
+        away, replaced = ends
+        return q * ((1 - (x - y).exp()) * away + (x - y).exp() * replaced)
 
     return Event(half_line if is_pair else convex, is_exact=is_pair)
 
@@ -257,7 +258,8 @@ def without_replacement(event: Event, size: int, records: int) -> Event:
     need(size <= records, "a size of at most all records")
     q = arb(fmpq(size, records))
     return Event(
-        lambda x: q * event.at(_amplified(x, q)), lambda x: q * event.at(_amplified(x, q), True)
+        lambda x: q * event.delta_at(_amplified(x, q)),
+        lambda x: q * event.delta_at(_amplified(x, q), True),
     )
 
 
@@ -265,7 +267,8 @@ def truncated_batch(event: Event, full: Event, uncovered: fmpq) -> Event:
     """Return an event that is `full` with a probability of at most tau."""
 
     def curve(x: arb, turn: bool) -> arb:
-        return event.at(x, turn) + arb(uncovered) * positive(full.at(x, turn) - event.at(x, turn))
+        room, none = event.delta_at(x, turn), full.delta_at(x, turn)
+        return room + arb(uncovered) * positive(none - room)
 
     return Event(lambda x: curve(x, False), lambda x: curve(x, True))
 

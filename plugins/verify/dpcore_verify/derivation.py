@@ -1,7 +1,7 @@
 r"""The sensitivity of a query, derived again from what its tree declares.
 
-A tree is an object with a `rule` and exactly that rule's fields. Rules are evaluated in balls under
-the plan's relation, whatever the tree says of persons. C is a clip, d a size, k records of a person.
+A tree is an object with a `rule` and exactly that rule's fields. Rules are evaluated in balls,
+under the plan's relation. C is a clip, d a size, k the records of a person.
 
 ========= =========================================================================================
 sum       presence C; replacement 2C, of entries >= 0 C in linf or of one number and sqrt(2) C in
@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from flint import arb
+from flint import arb, fmpq
 
 from dpcore_verify.balls import need, spend
 from dpcore_verify.reading import count, exactly, hexadecimal, integer, items, text
@@ -58,7 +58,7 @@ def sensitivity(tree: Any, place: Place, **changes: Any) -> arb:
     """Return the value of a tree as a ball, at a place with some changes.
 
     Raises:
-        Refusal: it is no tree, nested more than 16 deep, or not for this relation.
+        RefusedError: it is no tree, nested more than 16 deep, or not for this relation.
     """
     spend(20)
     place = replace(place, depth=place.depth + 1, **changes)
@@ -87,11 +87,15 @@ def _added(tree: Mapping[str, Any], place: Place, length: arb) -> arb:
     if place.presence or (tree["sign"] == "non_negative" and is_one):
         return length
     if tree["sign"] == "acute" and is_l2:
-        moved = arb(2) ** integer(tree["exponent"]) * _root(tree["size"]) / 2
-        return (2 * length).min((2 * length**2 + 4 * moved * length + 2 * moved**2).sqrt())
+        shift = arb(2) ** integer(tree["exponent"]) * _root(tree["size"]) / 2
+        return (2 * length).min((2 * length**2 + 4 * shift * length + 2 * shift**2).sqrt())
     if tree["sign"] == "non_negative" and is_l2:
-        most = length * arb(2).sqrt()
-        return most.min(_root(tree["size"]) * _length(tree["each"])) if tree.get("each") else most
+        longest = length * arb(2).sqrt()
+        return (
+            longest.min(_root(tree["size"]) * _length(tree["each"]))
+            if tree.get("each")
+            else longest
+        )
     return 2 * length
 
 
@@ -143,6 +147,7 @@ def _larger(tree: Mapping[str, Any], place: Place) -> arb:
 
 
 def _law(tree: Mapping[str, Any], place: Place) -> arb:
+    need(place.depth == 1, "a law over orders below another rule")
     place.leaves.append(f"taken from {text(tree['theorem'])}: a law over orders")
     return arb(min(hexadecimal(atom) for atom in items(tree["atoms"])))
 
@@ -154,7 +159,7 @@ def _theorem(tree: Mapping[str, Any], place: Place) -> arb:
     return value
 
 
-def short(number: object) -> str:
+def short(number: arb | fmpq | int) -> str:
     """Return six digits of a number."""
     return f"{float(arb(number)):.6g}"
 
@@ -166,7 +171,7 @@ _RULES: dict[str, tuple[str, Callable[[Mapping[str, Any], Place], arb]]] = {
     "bands": ("of weights", _bands),
     "error": (
         "of error",
-        lambda tree, at: sensitivity(tree["of"], at) + 2 * _length(tree["error"]),
+        lambda tree, place: sensitivity(tree["of"], place) + 2 * _length(tree["error"]),
     ),
     "norm": ("of from to size", _norm),
     "larger": ("of", _larger),

@@ -10,7 +10,7 @@ from flint import arb, fmpq
 
 from dpcore_verify.balls import need
 from dpcore_verify.derivation import short
-from dpcore_verify.mechanisms import RULES, Movement
+from dpcore_verify.mechanisms import DISTANCES, RULES, Movement
 from dpcore_verify.query import Query
 from dpcore_verify.reading import count, items, number, text
 from dpcore_verify.relation import Relation
@@ -27,6 +27,12 @@ _CLASSES = {
     "Exponential": "exponential",
     "PermuteAndFlip": "permute_and_flip",
     "SparseVector": "sparse_vector",
+}
+
+_TAKEN = {
+    "GramSampling": ("l2",),
+    "GaussianSampling": ("psd_rows",),
+    "Thresholded": ("l2",),
 }
 
 # one key a record: docstring of `thresholded` in dpcore-statistics
@@ -57,7 +63,7 @@ def entries(plan: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 
 def queries(plan: Mapping[str, Any]) -> tuple[list[Query], list[Relation], fmpq, set[str]]:
     """Return all queries of a plan, their relations, the sum of all gammas, and the validities."""
-    found, relations, gamma, validities = [], [], fmpq(0), set[str]()
+    result, relations, gamma, validities = [], [], fmpq(0), set[str]()
     for release, entry in entries(plan):
         bound, value = entry["bound"], entry["sensitivity"]
         radius = bound["feature_radius"]
@@ -81,8 +87,8 @@ def queries(plan: Mapping[str, Any]) -> tuple[list[Query], list[Relation], fmpq,
         source = f"{text(entry['source'])}: at most {short(length)} in {text(entry['distance'])}"
         query.say("taken", f"taken from {source}")
         query.price(lambda q=query, e=entry, s=length, r=relations[-1]: _event(q, e, s, r))  # type: ignore[misc]
-        found.append(query)
-    return found, relations, gamma, validities
+        result.append(query)
+    return result, relations, gamma, validities
 
 
 def _event(
@@ -93,45 +99,55 @@ def _event(
     need(is_order and "bands" not in entry, "sampled queries are priced from format 4 on")
     need(bound["class"] in ("Sensitivity", "SensitivityLaw"), "a sensitivity of an unknown class")
     movement, kind = Movement(length, query.coordinates), text(mechanism["class"])
+    need("at_most" in entry, "a private evaluation is priced from format 4 on")
+    distances = _TAKEN.get(kind) or DISTANCES.get(_CLASSES.get(kind, ""), ())
+    need(entry["distance"] in distances, "a mechanism beside a distance that is not its own")
+    # the noise of a law is in units of its smallest atom
     if bound["class"] == "SensitivityLaw":
+        need(kind == "Gaussian", "a law over orders without Gaussian noise")
         atoms, weights = ([number(n) for n in items(bound[key])] for key in ("atoms", "weights"))
         lost = number(bound["uncovered"])
         movement = Movement(min(atoms), query.coordinates, atoms, weights, lost)
-    given = {
+    numbers = {
         key: value if key in ("categories", "samples") else number(value)
         for key, value in mechanism.items()
         if key not in ("class", "noise", "law", "questions")
     }
     if kind == "GramSampling":
-        return _gram(length / given["floor"], count(given["samples"]))
+        return _gram(length / numbers["floor"], count(numbers["samples"]))
     if kind == "GaussianSampling":
-        theta = arb(length) / arb(given["lam0"]).sqrt()
-        return {"kind": "gaussian_sampling", "theta": theta, "samples": count(given["samples"])}
+        need(not relation.membership, "gaussian_sampling where records come and go")
+        theta = arb(length) / arb(numbers["lam0"]).sqrt()
+        return {"kind": "gaussian_sampling", "theta": theta, "samples": count(numbers["samples"])}
     if kind == "Thresholded":
         return {
             "kind": "formula",
             "name": "thresholded",
-            "lost": 2 * given["shown"],
-            "constants": {"s": given["noise_std"], "shown": given["shown"]},
+            "lost": 2 * numbers["shown"],
+            "constants": {"s": numbers["noise_std"], "shown": numbers["shown"]},
             "curve": _PRESENCE if relation.membership else _REPLACEMENT,
         }
     is_known = kind in _CLASSES and mechanism.get("law", "gaussian") == "gaussian"
+    is_known = is_known and mechanism.get("questions", query.at_most) == query.at_most
     need(is_known, f"a mechanism of class {kind[:40]!r}")
     is_gridded = kind == "Gaussian" and mechanism["noise"] == "grid"
-    return RULES["gaussian_on_grid" if is_gridded else _CLASSES[kind]][1](movement, **given)
+    return RULES["gaussian_on_grid" if is_gridded else _CLASSES[kind]][1](movement, **numbers)
 
 
-def _gram(moved: fmpq, samples: int) -> Mapping[str, Any]:
-    r"""Return the Rényi curve of second moments of k draws of N(0, K), eigenvalues at least a floor.
+def _gram(movement: fmpq, samples: int) -> Mapping[str, Any]:
+    r"""Return the Rényi curve of second moments of k draws of N(0, K), eigenvalues above a floor.
 
     With M = movement / floor, at orders a with (a - 1) M < 1,
     :math:`\frac{kM^2}4(\frac1{(1-M)^2}+\frac{a-1}{(1-(a-1)M)^2})`: docstring of `gram_sampling`.
     """
-    need(0 < moved < 1, "a movement that is not below the floor")
+    need(0 < movement < 1, "a movement that is not below the floor")
     orders = [1 + fmpq(int(1000 * 1.08**k), 100_000) for k in range(200)]
-    orders = [a for a in orders if (a - 1) * moved < 1]
+    orders = [a for a in orders if (a - 1) * movement < 1]
     values = [
-        samples * moved**2 / 4 * (1 / (1 - moved) ** 2 + (a - 1) / (1 - (a - 1) * moved) ** 2)
+        samples
+        * movement**2
+        / 4
+        * (1 / (1 - movement) ** 2 + (a - 1) / (1 - (a - 1) * movement) ** 2)
         for a in orders
     ]
     return {"kind": "renyi", "orders": orders, "divergences": values}

@@ -33,7 +33,7 @@ def value(formula: Any, names: Mapping[str, arb], depth: int = 0) -> arb:
     `maximum_over` and `sum_over` take a name, two integers and a formula in that name.
 
     Raises:
-        Refusal: it is no formula, or nested more than 32 deep.
+        RefusedError: it is no formula, or nested more than 32 deep.
     """
     spend(2)
     need(depth <= 32, "a formula is nested too deep")
@@ -43,14 +43,15 @@ def value(formula: Any, names: Mapping[str, arb], depth: int = 0) -> arb:
     if isinstance(formula, int):
         need(abs(formula) <= 2**53, "a formula has a number that is too large")
         return arb(formula)
-    operation, *rest = formula
+    operation, *arguments = formula
+    # a range opens a new name, which no name outside it may have
     if operation in _OVER:
-        name, low, high, body = rest
+        name, low, high, body = arguments
         need(type(low) is type(high) is int and low <= high < low + 10_000, "a formula's range")
         need(isinstance(name, str) and name not in names, "a formula has one name twice")
         balls = [value(body, {**names, name: arb(i)}, depth + 1) for i in range(low, high + 1)]
         return functools.reduce(_OPERATIONS[_OVER[operation]][2], balls)
     need(operation in _OPERATIONS, "a formula has an operation that is not known")
-    least, most, operate = _OPERATIONS[operation]
-    need(least <= len(rest) <= most, "a formula has other arguments than its operation")
-    return operate(*(value(item, names, depth + 1) for item in rest))
+    fewest, limit, operate = _OPERATIONS[operation]
+    need(fewest <= len(arguments) <= limit, "a formula has other arguments than its operation")
+    return operate(*(value(item, names, depth + 1) for item in arguments))

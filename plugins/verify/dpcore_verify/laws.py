@@ -1,6 +1,6 @@
 r"""Events, and finite laws of the privacy loss on a lattice of rational losses.
 
-A law states :math:`H(a)=q+\sum_i p_i(1-ae^{-l_i})_+` at losses :math:`l_i=o+is`, with masses that are
+A law states :math:`H(a)=q+\sum_i p_i(1-ae^{-l_i})_+` at losses :math:`l_i=o+is`, masses that are
 integers times 2^-200: an upper end of a curve, or that curve where masses are exact. Laws of one
 step compose by convolution.
 """
@@ -24,17 +24,17 @@ class Law:
         offset: o, the least loss.
         masses: p_i times 2^200, rounded up.
         infinite: q, of an infinite loss, times 2^200.
-        moved: How much mass was moved to larger losses, times 2^200: a lower end allows for it.
+        excess: How much mass was moved to larger losses, times 2^200: a lower end allows for it.
     """
 
     step: fmpq
     offset: fmpq
     masses: Sequence[fmpz]
     infinite: int = 0
-    moved: int = 0
+    excess: int = 0
 
     def atoms(self) -> list[tuple[fmpq, arb]]:
-        """Losses and their masses."""
+        """Return all losses with their masses."""
         return [(self.offset + self.step * i, unscaled(p)) for i, p in enumerate(self.masses) if p]
 
     def curve(self, x: arb) -> arb:
@@ -44,7 +44,7 @@ class Law:
         return sum(parts, unscaled(self.infinite))
 
     def trimmed(self) -> "Law":
-        """Join ends of less than 2^-80: on the left to their neighbour, on the right to infinity."""
+        """Join ends below 2^-80: on the left to their neighbour, on the right to infinity."""
         first, last, low, high = 0, len(self.masses), 0, 0
         while first < last - 1 and low + int(self.masses[first]) < _CUT:
             low, first = low + int(self.masses[first]), first + 1
@@ -52,18 +52,18 @@ class Law:
             high, last = high + int(self.masses[last - 1]), last - 1
         masses = (self.masses[first] + low, *self.masses[first + 1 : last])
         offset = self.offset + self.step * first
-        return Law(self.step, offset, masses, self.infinite + high, self.moved + low + high)
+        return Law(self.step, offset, masses, self.infinite + high, self.excess + low + high)
 
-    def composed(self, other: "Law") -> "Law":
+    def composed(self, law: "Law") -> "Law":
         """Convolve with a law of the same step; every mass is rounded up again."""
-        spend((len(self.masses) + len(other.masses)) * 2)
-        product = fmpz_poly(list(self.masses)) * fmpz_poly(list(other.masses))
+        spend((len(self.masses) + len(law.masses)) * 2)
+        product = fmpz_poly(list(self.masses)) * fmpz_poly(list(law.masses))
         masses = [-(-p >> SCALE) for p in product] or [fmpz(0)]
-        ours, theirs = (int(sum(law.masses)) for law in (self, other))
-        infinite = self.infinite * (theirs + other.infinite) + other.infinite * ours
-        moved = 2 * (self.moved + other.moved) + len(masses)
-        offset = self.offset + other.offset
-        return Law(self.step, offset, masses, -(-infinite >> SCALE), moved).trimmed()
+        ours, theirs = (int(sum(part.masses)) for part in (self, law))
+        infinite = self.infinite * (theirs + law.infinite) + law.infinite * ours
+        excess = 2 * (self.excess + law.excess) + len(masses)
+        offset = self.offset + law.offset
+        return Law(self.step, offset, masses, -(-infinite >> SCALE), excess).trimmed()
 
     def power(self, copies: int) -> "Law":
         """Compose with itself by repeated squaring."""
@@ -132,10 +132,10 @@ class Event:
     largest: fmpq | None = None
     is_exact: bool = False
 
-    def at(self, x: arb, backwards: bool = False) -> arb:
+    def delta_at(self, x: arb, backwards: bool = False) -> arb:
         """Return delta at any real x; below 0 by H(a) = 1 - a + a H_reverse(1/a)."""
         if x < 0:
-            return (1 - x.exp() + x.exp() * self.at(-x, not backwards)).min(arb(1))
+            return (1 - x.exp() + x.exp() * self.delta_at(-x, not backwards)).min(arb(1))
         value = (self.back if backwards and self.back is not None else self.curve)(x)
         need(bool(value.is_finite()), "an event that has no value")
         return value.min(arb(1))

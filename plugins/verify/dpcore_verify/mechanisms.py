@@ -4,11 +4,11 @@ With D the stated sensitivity, d the real numbers of an answer, m the noise mult
 
 ==================== ==============================================================================
 gaussian             mu = 1/m; of a law, atom a: a/(m D), D the smallest atom
-gaussian_on_grid     step 2^e, e the largest with 2^e <= D/(1000 sqrt d), D_g = D/2^e + sqrt d, width
-                     s with s^2 >= (m D_g)^2 + 9: by the smoothing lemma T13 mu = 1/m; of a law,
-                     atom a: (a/2^e + sqrt d)/(m D_g)
-discrete_gaussian    d = 1: itself, shift max(1, floor D); else mu = D/sqrt(s^2 - 9) from s = 300 on,
-                     rho = D^2/(2 s^2) below
+gaussian_on_grid     step 2^e, e the largest with 2^e <= D/(1000 sqrt d), D_g = D/2^e + sqrt d,
+                     width s with s^2 >= (m D_g)^2 + 9: by the smoothing lemma T13 mu = 1/m; of a
+                     law, atom a: (a/2^e + sqrt d)/(m D_g)
+discrete_gaussian    d = 1: itself, shift max(1, floor D); else mu = D/sqrt(s^2 - 9) from s = 300
+                     on, rho = D^2/(2 s^2) below
 laplace, l2_gamma    shift = D/scale (a grid is post-processing of it); the second of d = 1 alone
 discrete_laplace     d = 1: itself, shift max(1, floor D); else any D/scale release
 truncated_laplace    shift = D/scale
@@ -20,7 +20,7 @@ sparse_vector        any epsilon release: Lyu, Su & Li 2017, arXiv:1603.01699, T
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from flint import arb, fmpq
@@ -34,6 +34,14 @@ TAKEN = {
     *("gaussian_sampling", "thresholded", "objective_perturbation"),
 }
 """Mechanisms whose events are theorems of their own."""
+DISTANCES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("gaussian", "gaussian_on_grid"), ("l2", "rkhs")),
+    **dict.fromkeys(("discrete_gaussian", "l2_gamma"), ("l2",)),
+    **dict.fromkeys(("laplace", "discrete_laplace", "truncated_laplace"), ("l1",)),
+    **dict.fromkeys(("exponential", "permute_and_flip", "sparse_vector"), ("linf",)),
+    "randomized_response": ("hamming",),
+}
+"""In which a rule's D is measured."""
 Least = dict[str, Any]
 
 
@@ -51,45 +59,45 @@ class Movement:
     coordinates: int
     atoms: Sequence[fmpq] = ()
     weights: Sequence[fmpq] = ()
-    uncovered: fmpq = fmpq(0)
+    uncovered: fmpq = field(default_factory=fmpq)
 
     @property
     def steps(self) -> int:
-        """The largest whole movement."""
+        """How many whole units a record moves the query by."""
         return max(1, int(self.size.floor()))
 
 
-def gaussian(moved: Movement, noise_multiplier: fmpq, step: fmpq | None = None) -> Least:
+def gaussian(movement: Movement, noise_multiplier: fmpq, step: fmpq | None = None) -> Least:
     """Return a Gaussian, or a mixture where the sensitivity is a law; rounded to a step."""
     need(noise_multiplier > 0, "noise_multiplier is out of range")
-    if not moved.atoms:
+    if not movement.atoms:
         return {"kind": "gaussian", "mu": 1 / noise_multiplier}
-    root = arb(moved.coordinates).sqrt() if step else arb(0)
-    unit = noise_multiplier * (moved.size / (step or 1) + root)
-    mus = [(a / (step or 1) + root) / unit for a in moved.atoms]
-    lost = moved.uncovered
-    return {"kind": "hit_mixture", "mus": mus, "weights": list(moved.weights), "uncovered": lost}
+    root = arb(movement.coordinates).sqrt() if step else arb(0)
+    unit = noise_multiplier * (movement.size / (step or 1) + root)
+    mus = [(a / (step or 1) + root) / unit for a in movement.atoms]
+    lost = movement.uncovered
+    return {"kind": "hit_mixture", "mus": mus, "weights": list(movement.weights), "uncovered": lost}
 
 
-def on_grid(moved: Movement, noise_multiplier: fmpq, exponent: int | None = None) -> Least:
+def on_grid(movement: Movement, noise_multiplier: fmpq, exponent: int | None = None) -> Least:
     """Return the same on the grid that the rule gives."""
-    bound = moved.size**2 / (1_000_000 * moved.coordinates)
+    bound = movement.size**2 / (1_000_000 * movement.coordinates)
     need(fmpq(2) ** -2000 < bound < fmpq(2) ** 2000, "a sensitivity too far from 1 for a grid")
-    least = (int(bound.p).bit_length() - int(bound.q).bit_length()) // 2 + 1
-    while fmpq(4) ** least > bound:
-        least -= 1
-    if exponent not in (None, least):
-        return {"kind": f"gaussian on a grid of 2^{least}"}
-    return gaussian(moved, noise_multiplier, fmpq(2) ** least)
+    largest = (int(bound.p).bit_length() - int(bound.q).bit_length()) // 2 + 1
+    while fmpq(4) ** largest > bound:
+        largest -= 1
+    if exponent not in (None, largest):
+        return {"kind": f"gaussian on a grid of 2^{largest}"}
+    return gaussian(movement, noise_multiplier, fmpq(2) ** largest)
 
 
-def discrete_gaussian(moved: Movement, noise_width: fmpq) -> Least:
+def discrete_gaussian(movement: Movement, noise_width: fmpq) -> Least:
     """Return the tightest of three events that applies."""
-    if moved.coordinates == 1 and 3 <= noise_width <= 2**16 and moved.size <= 2**20:
-        return {"kind": "discrete_gaussian", "noise_width": noise_width, "shift": moved.steps}
+    if movement.coordinates == 1 and 3 <= noise_width <= 2**16 and movement.size <= 2**20:
+        return {"kind": "discrete_gaussian", "noise_width": noise_width, "shift": movement.steps}
     if noise_width >= 300:
-        return {"kind": "gaussian", "mu": arb(moved.size) / arb(noise_width**2 - 9).sqrt()}
-    return {"kind": "zcdp", "rho": moved.size**2 / (2 * noise_width**2)}
+        return {"kind": "gaussian", "mu": arb(movement.size) / arb(noise_width**2 - 9).sqrt()}
+    return {"kind": "zcdp", "rho": movement.size**2 / (2 * noise_width**2)}
 
 
 def _pure(epsilon: fmpq) -> Least:
@@ -102,48 +110,48 @@ RULES: Mapping[str, tuple[dict[str, str], Callable[..., Least]]] = {
     "discrete_gaussian": ({"noise_width": "positive"}, discrete_gaussian),
     "laplace": (
         {"noise_scale": "positive"},
-        lambda moved, noise_scale: {"kind": "laplace", "shift": moved.size / noise_scale},
+        lambda movement, noise_scale: {"kind": "laplace", "shift": movement.size / noise_scale},
     ),
     "l2_gamma": (
         {"noise_scale": "positive"},
-        lambda moved, noise_scale: {
-            "kind": "laplace" if moved.coordinates == 1 else "l2_gamma",
-            "shift": moved.size / noise_scale,
+        lambda movement, noise_scale: {
+            "kind": "laplace" if movement.coordinates == 1 else "l2_gamma",
+            "shift": movement.size / noise_scale,
         },
     ),
     "discrete_laplace": (
         {"noise_scale": "positive"},
-        lambda moved, noise_scale: (
-            _pure(moved.size / noise_scale)
-            if moved.coordinates > 1
-            else {"kind": "discrete_laplace", "noise_scale": noise_scale, "shift": moved.steps}
+        lambda movement, noise_scale: (
+            _pure(movement.size / noise_scale)
+            if movement.coordinates > 1
+            else {"kind": "discrete_laplace", "noise_scale": noise_scale, "shift": movement.steps}
         ),
     ),
     "truncated_laplace": (
         {"noise_scale": "positive", "truncation": "share"},
-        lambda moved, noise_scale, truncation: {
+        lambda movement, noise_scale, truncation: {
             "kind": "truncated_laplace",
-            "shift": moved.size / noise_scale,
+            "shift": movement.size / noise_scale,
             "truncation": truncation,
-            "dimension": moved.coordinates,
+            "dimension": movement.coordinates,
         },
     ),
     "randomized_response": (
         {"epsilon": "positive", "categories": "count"},
-        lambda moved, epsilon, categories: (
-            _pure(epsilon * moved.steps)
-            if moved.steps > 1
+        lambda movement, epsilon, categories: (
+            _pure(epsilon * movement.steps)
+            if movement.steps > 1
             else {"kind": "randomized_response", "epsilon": epsilon, "classes": categories}
         ),
     ),
     "exponential": (
         {"epsilon": "positive"},
-        lambda moved, epsilon: {"kind": "exponential_mechanism", "epsilon": epsilon},
+        lambda movement, epsilon: {"kind": "exponential_mechanism", "epsilon": epsilon},
     ),
-    "permute_and_flip": ({"epsilon": "positive"}, lambda moved, epsilon: _pure(epsilon)),
+    "permute_and_flip": ({"epsilon": "positive"}, lambda movement, epsilon: _pure(epsilon)),
     "sparse_vector": (
         {"epsilon": "positive", "late": "probability"},
-        lambda moved, epsilon, late: _pure(epsilon),
+        lambda movement, epsilon, late: _pure(epsilon),
     ),
 }
 """Of each rule its parameters, and the least event of a movement and these."""

@@ -8,7 +8,7 @@ from typing import Any
 from flint import arb, fmpq
 
 from dpcore_verify import curves
-from dpcore_verify.balls import Refusal, need, spend
+from dpcore_verify.balls import RefusedError, need, spend
 from dpcore_verify.laws import Event
 from dpcore_verify.mechanisms import COMPARED
 from dpcore_verify.reading import count, exactly, hexadecimal, integer, items, text
@@ -53,19 +53,19 @@ class Query:
     def price(self, fields: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any] | None:
         """Give it the event of fields and return these; None where they are not known here."""
         try:
-            found = fields()
-            self.event = built(found)
-        except Refusal as refusal:
+            values = fields()
+            self.event = built(values)
+        except RefusedError as refusal:
             self.unknown = str(refusal)
             return None
-        return found
+        return values
 
 
 def parsed(data: Any, depth: int = 0) -> dict[str, Any]:
     """Return an event's fields as fractions, counts and events, exactly those of its kind.
 
     Raises:
-        Refusal: it is no event of a known kind.
+        RefusedError: it is no event of a known kind.
     """
     need(depth <= 4 and data["kind"] in curves.KINDS, "an event of a kind that is not known here")
     hints, version = curves.KINDS[data["kind"]][0], {} if depth else {"version": 1}
@@ -74,7 +74,7 @@ def parsed(data: Any, depth: int = 0) -> dict[str, Any]:
     return {"kind": data["kind"]} | {n: _field(data[n], hint, depth) for n, hint in hints.items()}
 
 
-_READ: dict[str, Callable[[Any], Any]] = {
+_READ: Mapping[str, Callable[[Any], Any]] = {
     "count": count,
     "integer": integer,
     "text": text,
@@ -85,7 +85,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
         for key, n in value.items()
     },
 }
-_WITHIN: dict[str, Callable[[Any], bool]] = {
+_WITHIN: Mapping[str, Callable[[Any], bool]] = {
     "positive": lambda v: bool(v > 0),
     "probability": lambda v: bool(0 <= v <= 1),
     "share": lambda v: bool(0 < v <= 1),
@@ -98,9 +98,10 @@ def _field(value: Any, hint: str, depth: int = 0) -> Any:
     spend(1)
     if hint == "event":
         return parsed(value, depth + 1)
-    found = _READ.get(hint, hexadecimal)(value)
-    need(_WITHIN.get(hint, lambda _: True)(found), "a number is out of range")
-    return found
+    reader: Callable[[Any], Any] = _READ.get(hint, hexadecimal)
+    values = reader(value)
+    need(_WITHIN.get(hint, lambda _: True)(values), "a number is out of range")
+    return values
 
 
 def parameters(data: Any, hints: Mapping[str, str]) -> dict[str, Any]:
@@ -119,26 +120,35 @@ def built(fields: Mapping[str, Any]) -> Event:
     return build(**values)
 
 
+def upper(ball: arb) -> fmpq:
+    """Return a ball's upper end as a fraction."""
+    mantissa, exponent = ball.upper().man_exp()
+    return fmpq(mantissa) * fmpq(2) ** int(exponent)
+
+
 def _exact(value: Any) -> Any:
     if isinstance(value, arb):
-        mantissa, exponent = value.upper().man_exp()
-        return fmpq(mantissa) * fmpq(2) ** int(exponent)
+        return upper(value)
     if isinstance(value, dict) and "kind" in value:
         return built(value)
     return [_exact(item) for item in value] if isinstance(value, list) else value
 
 
-def falls_short(stated: Mapping[str, Any], least: Mapping[str, Any]) -> str:
+def falls_short(claim: Mapping[str, Any], bound: Mapping[str, Any]) -> str:
     """Return in which number a stated event lies below a rule's, with both; empty if in none."""
-    for name, value in least.items():
-        ours, theirs = (v if isinstance(v, list) else [v] for v in (stated.get(name), value))
+    for name, value in bound.items():
+        ours, theirs = (v if isinstance(v, list) else [v] for v in (claim.get(name), value))
         if len(ours) != len(theirs):
             return f"{name} has other numbers than the rule gives"
-        for one, other in zip(ours, theirs, strict=True):
-            if arb(one) < arb(other) if name in COMPARED and one is not None else one != other:
-                return f"{name} is {_shown(one)}, the rule gives {_shown(other)}"
+        for number, limit in zip(ours, theirs, strict=True):
+            if (
+                arb(number) < arb(limit)
+                if name in COMPARED and number is not None
+                else number != limit
+            ):
+                return f"{name} is {_digits(number)}, the rule gives {_digits(limit)}"
     return ""
 
 
-def _shown(value: Any) -> str:
+def _digits(value: Any) -> str:
     return f"{float(arb(value)):.9g}" if isinstance(value, arb | fmpq) else str(value)

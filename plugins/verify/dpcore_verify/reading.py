@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from flint import fmpq
 
-from dpcore_verify.balls import Refusal, need
+from dpcore_verify.balls import RefusedError, need
 
 _TEXT, _ARRAYS, _NAMES = 4_000_000, 1_000_000_000, 4_000_000
 _HEX = re.compile(r"-?0x1\.[0-9a-f]{1,13}p[+-][0-9]{1,4}|0x0\.0p\+0")
@@ -26,12 +26,12 @@ def opened(folder: Path, name: str, limit: int) -> Iterator[IO[bytes]]:
     """Open a regular file; links, pipes and devices are refused unopened.
 
     Raises:
-        Refusal: it is missing, no regular file, or larger than the limit.
+        RefusedError: it is missing, no regular file, or larger than the limit.
     """
     try:
         number = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except (OSError, ValueError):
-        raise Refusal(f"{name} is missing, or is a link") from None
+        raise RefusedError(f"{name} is missing, or is a link") from None
     with os.fdopen(number, "rb") as file:
         state = os.fstat(number)
         need(stat.S_ISREG(state.st_mode), f"{name} is no regular file")
@@ -56,14 +56,14 @@ def _integer(text: str) -> int:
 
 
 def _constant(text: str) -> float:
-    raise Refusal(f"the number {text}")
+    raise RefusedError(f"the number {text}")
 
 
 def document(folder: Path, name: str) -> dict[str, Any]:
     """Return a JSON object whose keys are unique and whose numbers are finite and short.
 
     Raises:
-        Refusal: it is none, or a file that may not be read.
+        RefusedError: it is none, or a file that may not be read.
     """
     try:
         with opened(folder, name, _TEXT) as file:
@@ -76,7 +76,7 @@ def document(folder: Path, name: str) -> dict[str, Any]:
             parse_constant=_constant,
         )
     except (ValueError, RecursionError):
-        raise Refusal(f"{name} is no JSON file") from None
+        raise RefusedError(f"{name} is no JSON file") from None
     need(isinstance(data, dict), f"{name} is no object")
     return dict(data)
 
@@ -106,7 +106,7 @@ def count(value: Any) -> int:
 
 
 def text(value: Any) -> str:
-    """Return a short text."""
+    """Return a text of bounded length."""
     need(isinstance(value, str) and len(value) <= 1000, "a text is none, or too long")
     return str(value)
 
@@ -117,9 +117,9 @@ def items(value: Any) -> list[Any]:
     return list(value)
 
 
-def exactly(value: Any, names: set[str], what: str) -> Mapping[str, Any]:
+def exactly(value: Any, names: set[str], name: str) -> Mapping[str, Any]:
     """Return an object that has these keys and no others."""
-    need(isinstance(value, dict) and value.keys() == names, f"{what} has other fields")
+    need(isinstance(value, dict) and value.keys() == names, f"{name} has other fields")
     return dict(value)
 
 
@@ -131,7 +131,7 @@ def arrays(folder: Path, releases: set[str]) -> Arrays:
 
     An array of several asks has a name RELEASE.STARTxCOUNT.QUERY and one row an ask.
     """
-    found: Arrays = {}
+    result: Arrays = {}
     try:
         with opened(folder, "answers.npz", _ARRAYS) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 66_000))
@@ -150,7 +150,7 @@ def arrays(folder: Path, releases: set[str]) -> Arrays:
                         shape = _shape(array.read(2200))
                     need(asks is None or shape[:1] == (asks,), "answers.npz: rows and asks differ")
                     entry = (1, shape) if asks is None else (asks, shape[1:])
-                    found.setdefault(key, []).append(entry)
+                    result.setdefault(key, []).append(entry)
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -159,8 +159,8 @@ def arrays(folder: Path, releases: set[str]) -> Arrays:
         NotImplementedError,
         RuntimeError,
     ):
-        raise Refusal("answers.npz is damaged") from None
-    return found
+        raise RefusedError("answers.npz is damaged") from None
+    return result
 
 
 def _asks(name: str, releases: set[str]) -> tuple[tuple[str, str], int | None]:
@@ -168,7 +168,7 @@ def _asks(name: str, releases: set[str]) -> tuple[tuple[str, str], int | None]:
         match = _ARRAY.fullmatch(name.removeprefix(f"{release}."))
         if name.startswith(f"{release}.") and match is not None:
             return (release, match[3]), int(match[2]) if match[2] else None
-    raise Refusal("answers.npz: an array that belongs to no release")
+    raise RefusedError("answers.npz: an array that belongs to no release")
 
 
 def _shape(head: bytes) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from flint import arb, ctx, fmpq
 
 from dpcore_verify import contradictions, format_four, format_three
-from dpcore_verify.balls import PRECISION, Refusal, above, allow, need
+from dpcore_verify.balls import PRECISION, RefusedError, above, allow, need
 from dpcore_verify.composition import Composition
 from dpcore_verify.derivation import short
 from dpcore_verify.query import Query
@@ -17,12 +17,15 @@ from dpcore_verify.reading import arrays, document, number, text
 _CODES = {"confirmed": 0, "nothing claimed": 0, "refuted": 1}
 _SLACK, _WORK = 1 + fmpq(1, 10**6), 3_000_000
 
-_LIMITS = """
-- that the theorems named above hold, or that their facts are the learner's (dpcore replay compares them);
-- that the declared ranges, numbers of records and persons are true of the data;
-- that noise and samples were drawn as stated, or that the answers came from these records;
-- that models follow from answers (dpcore replay), or what other runs on the same records cost (a ledger);
-- who made this folder."""
+_LIMITS = (
+    "- that the theorems named above hold, or that their facts are the learner's (dpcore replay "
+    "compares them);",
+    "- that the declared ranges, numbers of records and persons are true of the data;",
+    "- that noise and samples were drawn as stated, or that the answers came from these records;",
+    "- that models follow from answers (dpcore replay), or what other runs on the same records "
+    "cost (a ledger);",
+    "- who made this folder.",
+)
 _HEAD = "This says that the stated guarantee follows from what was published. It does not say"
 
 
@@ -41,7 +44,7 @@ class Verdict:
     reason: str
     queries: Sequence[Query] = ()
     stated: tuple[float, float] | None = None
-    _known: tuple[Composition, fmpq] | None = field(default=None, repr=False)
+    _composed: tuple[Composition, fmpq] | None = field(default=None, repr=False)
 
     def __bool__(self) -> bool:
         return self.status == "confirmed"
@@ -49,9 +52,9 @@ class Verdict:
     @cached_property
     def epsilon(self) -> float | None:
         """The checker's own upper end of epsilon at the stated delta; None where it has none."""
-        if self._known is None:
+        if self._composed is None:
             return None
-        composition, delta = self._known
+        composition, delta = self._composed
         if delta <= 0:
             largest = composition.largest
             return None if largest is None or delta < 0 else above(largest)
@@ -63,7 +66,7 @@ class Verdict:
                     middle = (low + high) / 2 if high else max(1.0, 2 * low)
                     fits = composition.upper(arb(middle), arb(delta)) <= delta
                     low, high = (low, middle) if fits else (middle, high)
-            except Refusal:
+            except RefusedError:
                 return high or None
         return high
 
@@ -81,7 +84,7 @@ class Verdict:
             for name, query in zip(names, self.queries, strict=True)
         ]
         head = _HEAD if self else "Not looked at:"
-        return [f"{self.status}: {self.reason}", *rows, head, *_LIMITS.strip().splitlines()]
+        return [f"{self.status}: {self.reason}", *rows, head, *_LIMITS]
 
 
 def verify(folder: str | Path) -> Verdict:
@@ -93,7 +96,7 @@ def verify(folder: str | Path) -> Verdict:
         allow(_WORK)
         try:
             return _verified(Path(folder))
-        except Refusal as refusal:
+        except RefusedError as refusal:
             return Verdict("not checked", str(refusal))
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
             # a stranger's files may hold anything, in any place
@@ -104,37 +107,38 @@ def _verified(folder: Path) -> Verdict:
     public = folder if (folder / "spec.lock.json").exists() else folder / "public"
     need(not folder.is_symlink() and not public.is_symlink(), "the folder is a link")
     guarantee, lock = document(public, "guarantee.json"), document(public, "spec.lock.json")
-    need(lock["format"] in (2, 3, 4), "a folder of a format that is not known here")
+    need(lock["format"] in (2, 3, 4), "a folder of a format that is not composed here")
     plan, status = lock["plan"], guarantee["status"]
     if status == plan["guarantee"]["status"] == "none":
         return Verdict("nothing claimed", "the run says that it is not private.")
-    read = format_four.queries if lock["format"] == 4 else format_three.queries
-    queries, relations, gamma, validities = read(plan)
-    found = arrays(public, set(plan["releases"]))
+    queries_of = format_four.queries if lock["format"] == 4 else format_three.queries
+    queries, relations, gamma, validities = queries_of(plan)
+    answers = arrays(public, set(plan["releases"]))
     epsilon, delta = number(guarantee["epsilon"]), number(guarantee["delta"])
     stated = float(guarantee["epsilon"]), float(guarantee["delta"])
     is_statement = bool(queries) and epsilon >= 0 and 0 <= delta < 1
     need(is_statement and status in ("proved", "conditional"), "the guarantee is none")
-    reason = contradictions.found(guarantee, lock, queries, relations, validities, found)
+    reason = contradictions.contradiction(guarantee, lock, queries, relations, validities, answers)
     for query in queries:
         if query.kind == "false":
             reason = reason or f"{query.release}.{query.name}: {query.sentences[-1]}"
+    # what is false comes before what is not known
     if reason:
         return Verdict("refuted", f"{reason}.", queries, stated)
     for query in queries:
         need(query.event is not None, f"{query.release}.{query.name}: {query.unknown}")
     events = [(query.event, query.charged) for query in queries if query.event is not None]
-    known = Composition(events), delta - gamma
-    verdict, reason = _compared(*known, epsilon)
+    composed = Composition(events), delta - gamma
+    verdict, reason = _compared(*composed, epsilon)
     claim = f"({short(epsilon)}, {short(delta)}) under {text(guarantee['adjacency'])}"
     where = ", where its assumptions hold" if status == "conditional" else ""
     if verdict == "confirmed":
         reason = f"{claim} follows from what this run published{where}."
     if not reason:
-        own = Verdict(verdict, reason, queries, stated, known).epsilon
-        end = "no epsilon" if own is None else f"epsilon {own:.6g}"
+        epsilon_above = Verdict(verdict, reason, queries, stated, composed).epsilon
+        end = "no epsilon" if epsilon_above is None else f"epsilon {epsilon_above:.6g}"
         reason = f"{claim} is stated, {end} follows from what this run published."
-    return Verdict(verdict, reason, queries, stated, known)
+    return Verdict(verdict, reason, queries, stated, composed)
 
 
 def _compared(composition: Composition, delta: fmpq, epsilon: fmpq) -> tuple[str, str]:
@@ -142,11 +146,11 @@ def _compared(composition: Composition, delta: fmpq, epsilon: fmpq) -> tuple[str
     if largest is not None and largest <= epsilon * _SLACK and delta >= 0:
         return "confirmed", ""
     if delta <= 0:
-        shown = f"the largest loss is {short(largest or 0)}, {short(epsilon)} is stated."
+        sentence = f"the largest loss is {short(largest or 0)}, {short(epsilon)} is stated."
         is_larger = largest is not None and delta == 0
-        return ("refuted", shown) if is_larger else ("does not follow", "")
+        return ("refuted", sentence) if is_larger else ("does not follow", "")
     if composition.upper(arb(epsilon * _SLACK), arb(delta)) <= delta:
         return "confirmed", ""
     lower = composition.lower(arb(epsilon))
-    shown = f"delta is at least {short(lower)} at the stated epsilon, {short(delta)} is stated."
-    return ("refuted", shown) if lower > delta else ("does not follow", "")
+    sentence = f"delta is at least {short(lower)} at the stated epsilon, {short(delta)} is stated."
+    return ("refuted", sentence) if lower > delta else ("does not follow", "")

@@ -133,7 +133,7 @@ def test_beside_a_gaussian_a_law_is_a_sum_of_shifted_gaussians():
     law, normal = curves.response(fmpq(1, 2)), curves.KINDS["gaussian"][1](fmpq(1, 4))
     ours = Composition([(law, 1), (normal, 4)])
     truth = sum(
-        weight * float(curves.KINDS["gaussian"][1](fmpq(1, 2)).at(arb(0.4 - loss)))
+        weight * float(curves.KINDS["gaussian"][1](fmpq(1, 2)).delta_at(arb(0.4 - loss)))
         for loss, weight in losses(law)
     )
     assert float(ours.upper(arb(0.4), arb(0))) == pytest.approx(truth, rel=1e-12)
@@ -175,7 +175,11 @@ def test_choices_are_above_the_best_of_many_and_near_it(copies):
 def test_one_choice_has_the_curve_of_bounded_range():
     law, event = choice_law({fmpq(1, 2): 1}), curves.KINDS["exponential_mechanism"][1](fmpq(1, 2))
     for x in (0.0, 0.1, 0.33):
-        assert float(event.at(arb(x))) <= float(law.curve(arb(x))) <= float(event.at(arb(x))) + 1e-4
+        assert (
+            float(event.delta_at(arb(x)))
+            <= float(law.curve(arb(x)))
+            <= float(event.delta_at(arb(x))) + 1e-4
+        )
 
 
 def test_kinds_of_choices_cover_every_order():

@@ -1,4 +1,4 @@
-"""Curves of the checker against both ends of dpcore's, and against integrals and sums of their own."""
+"""Curves of the checker against both ends of dpcore's, and against integrals and sums."""
 
 import itertools
 import math
@@ -167,7 +167,7 @@ def compared(kind, seed, points):
     for _ in range(points):
         x = draw.choice([0.0, draw.uniform(0, 1), draw.uniform(0, 5)])
         for backwards, direction in enumerate((Direction.REMOVE, Direction.ADD)):
-            ball = ours.at(arb(x), bool(backwards))
+            ball = ours.delta_at(arb(x), bool(backwards))
             upper, lower = theirs.delta(x, direction), theirs.delta_lower(x, direction)
             assert float(ball.upper()) <= upper * (1 + LOOSE.get(kind, 1e-6)) + FLOOR, (fields, x)
             assert float(ball.lower()) >= lower - FLOOR or kind in LOOSE, (fields, x)
@@ -188,7 +188,7 @@ def test_many_random_curves_lie_between_both_ends(kind):
 
 
 def hockey_stick(p, q, x, breaks):
-    """Return the integral of (p - e^x q)_+ between breaks, cut where the difference changes sign."""
+    """Return the integral of (p - e^x q)_+ between breaks, cut where its sign changes."""
     with mpmath.workdps(20):
         a = mpmath.exp(x)
         difference = lambda z: p(z) - a * q(z)  # noqa: E731
@@ -254,7 +254,7 @@ def test_a_curve_is_the_integral_over_a_worst_pair(kind):
         for backwards, (one, other) in enumerate(((p, q), (q, p))):
             breaks = [mpmath.mpf(k) for k in range(-14, 21)]
             truth = hockey_stick(one, other, x, breaks)
-            ball = ours.at(arb(x), bool(backwards))
+            ball = ours.delta_at(arb(x), bool(backwards))
             assert abs(float(ball.mid()) - truth) <= 1e-9 * truth + 1e-12, (fields, x, backwards)
 
 
@@ -272,9 +272,9 @@ def test_a_finite_law_is_the_sum_over_outcomes(kind):
             else:
                 width = mpmath.mpf(float.fromhex(list(fields.values())[1]))
                 weigh = (
-                    (lambda k: mpmath.exp(-abs(k) / width))
+                    (lambda k, width=width: mpmath.exp(-abs(k) / width))
                     if kind == "discrete_laplace"
-                    else (lambda k: mpmath.exp(-(k**2) / (2 * width**2)))
+                    else (lambda k, width=width: mpmath.exp(-(k**2) / (2 * width**2)))
                 )
                 outcomes = range(-1500, 1500)
                 p = [weigh(k) for k in outcomes]
@@ -282,7 +282,7 @@ def test_a_finite_law_is_the_sum_over_outcomes(kind):
             total = mpmath.fsum(p)
             a = mpmath.exp(x)
             truth = mpmath.fsum(max(b - a * c, 0) for b, c in zip(p, q, strict=True)) / total
-            ball = of_checker(fields).at(arb(x))
+            ball = of_checker(fields).delta_at(arb(x))
             assert abs(mpmath.mpf(ball.mid().str(30, radius=False)) - truth) < 1e-20
 
 
@@ -290,8 +290,8 @@ def test_below_zero_a_curve_is_that_of_the_other_direction():
     event = of_checker(drawn("poisson_sampled", random.Random(5)))
     for x in (0.1, 0.7, 2.0):
         a = arb(x).exp()
-        mirrored = 1 - 1 / a + event.at(arb(x), True) / a
-        assert mirrored.overlaps(event.at(arb(-x)))
+        mirrored = 1 - 1 / a + event.delta_at(arb(x), True) / a
+        assert mirrored.overlaps(event.delta_at(arb(-x)))
 
 
 def test_a_chi_square_of_cells_lies_above_an_integral():
@@ -306,7 +306,7 @@ def test_a_chi_square_of_cells_lies_above_an_integral():
             return curve * u**29 * mpmath.exp(-u / 2) / (2**30 * mpmath.gamma(30))
 
         truth = mpmath.quad(value, [5, 30, 50, 60, 70, 90, 200])
-    ball = of_checker(fields).at(arb(0.3))
+    ball = of_checker(fields).delta_at(arb(0.3))
     assert truth <= float(ball.upper()) <= truth * 1.1
 
 

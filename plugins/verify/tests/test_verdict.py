@@ -284,7 +284,54 @@ FORGERIES = {
         "refuted",
     ),
     "a larger theorem": ("sampled", inside(0, "derivation", value=text(3)), "refuted"),
+    "a law below another rule": (
+        "statistics",
+        lambda run: run.claims["queries"][1].update(
+            derivation={
+                "rule": "error",
+                "error": text(0),
+                "of": {
+                    "rule": "law",
+                    "atoms": [text(2), text(9)],
+                    "weights": [text(0.5), text(0.5)],
+                    "uncovered": text(0),
+                    "theorem": "T15",
+                },
+            }
+        ),
+        "not checked",
+    ),
+    "a law beside noise that is not Gaussian": (
+        "statistics",
+        lambda run: run.claims["queries"][0].update(
+            derivation={
+                "rule": "law",
+                "atoms": [text(1), text(9)],
+                "weights": [text(0.5), text(0.5)],
+                "uncovered": text(0),
+                "theorem": "T15",
+            }
+        ),
+        "not checked",
+    ),
+    "bands in the plan alone": (
+        "sampled",
+        lambda run: run.lock["plan"]["releases"]["model"][0].update(bands=[1, 1]),
+        "refuted",
+    ),
     # the mechanisms
+    "a distance that is not the mechanism's": (
+        "statistics",
+        lambda run: (
+            run.claims["queries"][1].update(
+                distance="linf",
+                derivation=run.claims["queries"][1]["derivation"]["of"],
+                sensitivity=text(1),
+            ),
+            run.lock["plan"]["releases"]["pressure"][0].update(distance="linf", sensitivity=1.0),
+        ),
+        "refuted",
+    ),
     "more noise in the mechanism than in the event": (
         "statistics",
         inside(0, "mechanism", noise_width=text(80)),
@@ -341,6 +388,27 @@ FORGERIES = {
     "a sample that the plan lacks": (
         "sampled",
         lambda run: run.lock["plan"]["releases"]["model"][0].pop("sampling"),
+        "refuted",
+    ),
+    "a sample of presence where records are replaced": (
+        "sampled",
+        both(
+            lambda run: run.claims.update(
+                relation={"membership": False, "radius": None, "label": True}
+            ),
+            guaranteed(adjacency="replace_one"),
+        ),
+        "refuted",
+    ),
+    "a sample of a sample": (
+        "sampled",
+        lambda run: run.claims["queries"][0]["event"].update(
+            event={
+                "kind": "poisson_sampled",
+                "event": {"kind": "gaussian", "mu": text(0.25)},
+                "sampling_probability": text(0.125),
+            }
+        ),
         "refuted",
     ),
     "a number in decimals": ("statistics", inside(1, "event", mu=0.1), "not checked"),
