@@ -168,7 +168,7 @@ def compared(kind, seed, points):
         x = draw.choice([0.0, draw.uniform(0, 1), draw.uniform(0, 5)])
         for backwards, direction in enumerate((Direction.REMOVE, Direction.ADD)):
             ball = ours.delta_at(arb(x), bool(backwards))
-            upper, lower = theirs.delta(x, direction), theirs.delta_lower(x, direction)
+            upper, lower = theirs.curve.upper_at(x, direction), theirs.curve.lower_at(x, direction)
             assert float(ball.upper()) <= upper * (1 + LOOSE.get(kind, 1e-6)) + FLOOR, (fields, x)
             assert float(ball.lower()) >= lower - FLOOR or kind in LOOSE, (fields, x)
             if kind == "gaussian_sampling":
