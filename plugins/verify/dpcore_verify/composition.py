@@ -187,8 +187,8 @@ class Composition:
         error = unscaled(sum(law.excess for law in laws)) + arb(2) ** -50
         best = (_Sum([(arb(1), arb(squared))], laws, arb(0)).delta(x) - error).lower()
         exact = [event for event, _ in self.events if event.is_exact]
-        ends = [event.delta_at(x, turn).lower() for event in exact for turn in (False, True)]
-        return max([best, *ends])
+        ends = [event.delta_at(x, turn) - error for event in exact for turn in (False, True)]
+        return max([best, *(end.lower() for end in ends)])
 
 
 def _by_orders(events: Counted) -> list[Event]:

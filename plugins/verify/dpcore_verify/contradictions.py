@@ -23,7 +23,7 @@ def contradiction(
     for name in _TWICE:
         if guarantee.get(name) != claim.get(name):
             return f"guarantee.json and the lock differ in {name}"
-    # each point of a sweep may have the whole budget
+    # each point of a sweep is a release of its own, and may have the whole budget
     budget, is_swept = spec["budget"], "sweep" in spec
     releases = [release["name"] for release in spec.get("releases", [{"name": "release"}])]
     names = [(query.release, query.name) for query in queries]
@@ -31,13 +31,15 @@ def contradiction(
     is_conditional = claim["status"] == "proved" and "conditional" in validities
     contradictions = {
         "the guarantee states a larger epsilon than the budget": (
-            number(claim["epsilon"]) > number(budget["epsilon"]) and not is_swept
+            number(claim["epsilon"]) > number(budget.get("epsilon", claim["epsilon"]))
+            and not is_swept
         ),
         "the guarantee states another delta than the budget": (
             number(claim["delta"]) != number(budget.get("delta", 0))
         ),
-        "the releases of the spec are not those that are priced": sorted(releases)
-        != sorted(priced),
+        "the releases of the spec are not those that are priced": (
+            sorted(releases) != sorted(priced) and not is_swept
+        ),
         "the private evaluation of the spec is not the one that is priced": (
             is_private != any(query.release == "look" for query in queries)
         ),

@@ -53,12 +53,12 @@ def judged(folder):
 
 
 @pytest.mark.parametrize(
-    "share", [0, *(pytest.param(share, marks=pytest.mark.slow) for share in range(1, 4))]
+    "share", [0, *(pytest.param(share, marks=pytest.mark.slow) for share in range(1, 8))]
 )
 def test_fuzzed_locks_end_in_a_verdict(share, statistics, sampled, persons, tmp_path):
     draw = random.Random(share)
     confirmed = 0
-    for _ in range(50):
+    for _ in range(25):
         run = copy.deepcopy(draw.choice([sampled, persons]))
         paths = [p for p in places(run.lock) if p]
         for _ in range(draw.choice([1, 1, 1, 3])):
@@ -71,7 +71,7 @@ def test_fuzzed_locks_end_in_a_verdict(share, statistics, sampled, persons, tmp_
         if isinstance(run.lock.get("plan"), dict) and "guarantee" in run.lock["plan"]:
             run.lock["plan"]["guarantee"] = run.lock["plan"]["guarantee"] or run.guarantee
         confirmed += bool(judged(run.write(tmp_path)))
-    assert confirmed < 25
+    assert confirmed < 13
 
 
 def lock_of(run, tmp_path, change):

@@ -523,6 +523,16 @@ def test_a_run_that_claims_nothing_says_so(statistics, tmp_path):
     assert not verdict
 
 
+def test_a_sweep_names_its_releases_itself_and_a_budget_may_be_rho(statistics, tmp_path):
+    run = copy.deepcopy(statistics)
+    run.spec.update(sweep={"grid": {}}, releases=[{"name": "patients"}])
+    run.spec["budget"].update(epsilon=run.guarantee["epsilon"] / 3)
+    assert verify(run.write(tmp_path / "a"))
+    run = copy.deepcopy(statistics)
+    run.spec["budget"] = {"rho": 0.1, "delta": 1e-6}
+    assert verify(run.write(tmp_path / "b"))
+
+
 def test_a_link_or_a_pipe_is_refused_unopened(statistics, tmp_path):
     folder = statistics.write(tmp_path / "a")
     lock = folder / "public" / "spec.lock.json"
