@@ -286,6 +286,26 @@ def test_a_finite_law_is_the_sum_over_outcomes(kind):
             assert abs(mpmath.mpf(ball.mid().str(30, radius=False)) - truth) < 1e-20
 
 
+def test_a_batch_that_is_cut_and_a_replaced_record_are_mixtures_of_two_curves():
+    inner, full = ({"kind": "gaussian", "mu": text(mu)} for mu in (0.5, 2.0))
+    first, second = (float(of_checker(fields).delta_at(arb(0.3))) for fields in (inner, full))
+    cut = {"kind": "truncated_batch", "event": inner, "full": full, "uncovered": text(0.25)}
+    value = float(of_checker(cut).delta_at(arb(0.3)))
+    assert value == pytest.approx(0.75 * first + 0.25 * second, rel=1e-12)
+    q, x = 0.25, 0.3
+    y = math.log1p(math.expm1(x) / q)
+    first, second = (float(of_checker(fields).delta_at(arb(y))) for fields in (inner, full))
+    replaced = {
+        "kind": "poisson_replaced",
+        "event": full,
+        "absent": inner,
+        "sampling_probability": text(q),
+    }
+    share = math.exp(x - y)
+    value = float(of_checker(replaced).delta_at(arb(x)))
+    assert value == pytest.approx(q * ((1 - share) * first + share * second), rel=1e-9)
+
+
 def test_below_zero_a_curve_is_that_of_the_other_direction():
     event = of_checker(drawn("poisson_sampled", random.Random(5)))
     for x in (0.1, 0.7, 2.0):

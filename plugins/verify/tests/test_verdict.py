@@ -200,6 +200,11 @@ FORGERIES = {
         answers(lambda a: a | {"patients.000000.count": a["pressure.000001.mean"]}),
         "refuted",
     ),
+    "complex answers": (
+        "statistics",
+        answers(lambda a: a | {"patients.000000.count": a["patients.000000.count"] + 0j}),
+        "not checked",
+    ),
     "a name that counts fewer rows": (
         "sampled",
         renamed("model.000000x6.gradient", "model.000000x5.gradient"),
