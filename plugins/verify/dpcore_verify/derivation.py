@@ -148,14 +148,14 @@ def _larger(tree: Mapping[str, Any], place: Place) -> arb:
 
 def _law(tree: Mapping[str, Any], place: Place) -> arb:
     need(place.depth == 1, "a law over orders below another rule")
-    place.leaves.append(f"taken from {text(tree['theorem'])}: a law over orders")
+    place.leaves.append(f"from {text(tree['theorem'])}: a law over orders")
     return arb(min(hexadecimal(atom) for atom in items(tree["atoms"])))
 
 
 def _theorem(tree: Mapping[str, Any], place: Place) -> arb:
     value, source = _length(tree["value"]), f"{text(tree['name'])} of {text(tree['of'])}"
     need(isinstance(tree["facts"], dict), "a theorem's facts are no object")
-    place.leaves.append(f"taken from {source}: at most {short(value)} in {place.distance}")
+    place.leaves.append(f"from {source}: at most {short(value)} in {place.distance}")
     return value
 
 

@@ -85,7 +85,7 @@ def queries(plan: Mapping[str, Any]) -> tuple[list[Query], list[Relation], fmpq,
         query = Query(release, text(entry["query"]), shape, at_most, at_most)
         length = number(value["smallest"] if isinstance(value, dict) else value)
         source = f"{text(entry['source'])}: at most {short(length)} in {text(entry['distance'])}"
-        query.say("taken", f"taken from {source}")
+        query.say("taken", f"from {source}")
         query.price(lambda q=query, e=entry, s=length, r=relations[-1]: _event(q, e, s, r))  # type: ignore[misc]
         result.append(query)
     return result, relations, gamma, validities

@@ -58,7 +58,7 @@ def test_a_theorem_is_taken_and_the_sampling_checked(sampled, tmp_path):
     verdict = verify(sampled.write(tmp_path))
     assert verdict, verdict.reason
     assert verdict.queries[0].kind == "taken"
-    assert "taken from T9 of dpcore-linear 0.1.0: at most 1.9211 in l2" in verdict.lines()[1]
+    assert "from T9 of dpcore-linear 0.1.0: at most 1.9211 in l2" in verdict.lines()[1]
 
 
 def test_persons_are_derived_from_their_clip(persons, tmp_path):
