@@ -148,7 +148,9 @@ def test_everything_installed_has_every_command(everything, tmp_path):
     assert {plugin["status"] for plugin in json.loads(told)} == {"admitted"}
 
 
-@pytest.mark.parametrize("plugin", ["attacks", "experiments", "report", "bridges", "engines", "verify"])
+@pytest.mark.parametrize(
+    "plugin", ["attacks", "experiments", "report", "bridges", "engines", "verify"]
+)
 def test_uninstalling_a_tool_breaks_nothing_else(everything, tmp_path, plugin):
     everything.pip("uninstall", "--yes", f"dpcore-{plugin}")
     try:

@@ -9,7 +9,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "rounding.md").read_text()
 ROOMS = "claims domain encoding functions learners ledger metrics models private transcript"
-TOOLS = ["attacks", "bridges", "engines", "experiments", "report", "verify"]  # no guarantee rests on them
+# no guarantee rests on them
+TOOLS = ["attacks", "bridges", "engines", "experiments", "report", "verify"]
 SMALL = 1e-3
 
 

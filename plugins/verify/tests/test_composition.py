@@ -151,6 +151,26 @@ def test_a_gridded_curve_is_above_the_exact_one_and_near_it():
         assert float(upper) <= float(truth) * 1.0001 + 1e-15
 
 
+def test_a_law_on_another_lattice_is_above_itself_and_near_it():
+    law = curves.response(fmpq(1, 3), 4).law
+    for step in (fmpq(1, 7), fmpq(1, 50)):
+        shifted = law.on(step)
+        for x in (-0.5, 0.0, 0.05, 0.2, 0.32, 0.34):
+            truth, upper = law.curve(arb(x)), shifted.curve(arb(x))
+            assert truth <= upper * (1 + arb(2) ** -60) + arb(2) ** -60
+            assert float(upper) <= float(truth) + float(arb(step)) / 8 + 1e-15
+
+
+def test_copies_of_a_gaussian_sampling_have_all_degrees_together():
+    one, many = (curves.gaussian_sampling(fmpq(1, 50), k) for k in (30, 90))
+    normal = curves.KINDS["gaussian"][1](fmpq(1, 8))
+    for x in (0.1, 0.5):
+        copies = Composition([(one, 3), (normal, 1)]).upper(arb(x), arb(0.99))
+        whole = Composition([(many, 1), (normal, 1)]).upper(arb(x), arb(0.99))
+        assert float(copies) == pytest.approx(float(whole), rel=1e-12)
+        assert float(copies) > float(Composition([(one, 1), (normal, 1)]).upper(arb(x), arb(0.99)))
+
+
 def optimum(epsilon, copies, a, steps=400):
     """Return the largest T^k (1 - a)_+ by trying many t at every step, from below."""
     if not copies:
