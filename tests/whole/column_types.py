@@ -1,7 +1,7 @@
 """The page of column types: what a column of each type is read as, or that it is refused.
 
-Run it (`python tests/whole/column_types.py`) to write `docs/column-types.md`. The expected readings
-stand here, by hand; `test_column_types` reads every column and compares.
+Run it (`python tests/whole/column_types.py`) to write `docs/records/column-types.md`. The expected
+readings are written here by hand; `test_column_types` reads every column and compares.
 """
 
 import sys
@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-PAGE = Path(__file__).parents[2] / "docs" / "column-types.md"
+PAGE = Path(__file__).parents[2] / "docs" / "records" / "column-types.md"
 DECLARED = ("range", "categories", "dates", "texts")
 REFUSED = "refused"
 DAY = date(2020, 1, 31)

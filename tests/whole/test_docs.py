@@ -109,10 +109,21 @@ def pages_under(entry):
     return [page for each in below for page in pages_under(each)]
 
 
-def test_every_page_is_in_the_navigation():
-    listed = pages_under(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
+def test_every_page_is_in_the_navigation_and_no_record_is():
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    listed = pages_under(config["nav"])
     pages = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("**/*.md")]
-    assert sorted(listed) == sorted(pages)
+    assert sorted(listed) == sorted(page for page in pages if not page.startswith("records/"))
+    assert config["not_in_nav"] == "/records/"
+
+
+def test_a_page_links_to_every_record():
+    linked = {
+        (page.parent / link.partition("#")[0]).resolve()
+        for page in TEXTS
+        for link in LINK.findall(without_code(page.read_text()))
+    }
+    assert {page.resolve() for page in (ROOT / "docs" / "records").glob("**/*.md")} <= linked
 
 
 def longest(entry):

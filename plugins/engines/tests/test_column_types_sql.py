@@ -1,6 +1,6 @@
 """Every type of a column in PostgreSQL, DuckDB and SQLite: read right, or refused by its name.
 
-The page docs/column-types-sql.md is what these tests find: `python -m pytest THIS_FILE --co` names
+These tests write docs/records/column-types-sql.md: `python -m pytest THIS_FILE --co` lists
 them, and `DPCORE_WRITE_PAGES=1 python -m pytest THIS_FILE` writes it anew.
 """
 
@@ -47,7 +47,7 @@ pytest.importorskip("sqlglot")
 from dpcore_engines.sql.engine import Sql  # noqa: E402
 
 OWN = ("mood", "pair", "ages", "euros")  # types that this file makes
-PAGE = Path(__file__).parents[3] / "docs" / "column-types-sql.md"
+PAGE = Path(__file__).parents[3] / "docs" / "records" / "column-types-sql.md"
 DATES = Dates.between(datetime.date(1, 1, 1), datetime.date(9999, 12, 31))
 DECLARED = {"range": Range(-1e40, 1e40), "dates": DATES, "texts": Texts(60)}
 DAY = 18292  # 2020-01-31, by hand: 50 years of 365 days, 12 leap days, and 30 days
