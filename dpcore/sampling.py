@@ -93,7 +93,7 @@ class Cyclic(Sampling):
     published: where n is private, their sizes are too. Where a person is the unit, all records of a
     person share group and coin.
 
-    Source: theorem T16 (docs/theorems.md).
+    Source: theorem T16 (docs/theorems-noise.md).
     """
 
     by_person: ClassVar[bool] = True

@@ -130,7 +130,7 @@ class GaussianProcess(OneNoise):
         noise_multiplier: sigma over the bracket above; calibrated if left out.
 
     Source: Hall, Rinaldo & Wasserman (2013), JMLR 14, Corollary 9; Smith & Thakurta (2022),
-    arXiv:2206.04572, for adaptive choice; T11 in docs/theorems.md.
+    arXiv:2206.04572, for adaptive choice; T11 in docs/theorems-noise.md.
     """
 
     needs: ClassVar[Needs] = attrs.evolve(OneNoise.needs, persons=True)

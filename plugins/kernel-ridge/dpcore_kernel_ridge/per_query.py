@@ -60,7 +60,7 @@ class PerQuery(Interactive):
         law: `gaussian` or `laplace`.
         noise_multiplier: Standard deviation, or scale, over Delta_q; calibrated if left out.
 
-    Source: T10 in docs/theorems.md.
+    Source: T10 in docs/theorems-noise.md.
     """
 
     needs: ClassVar[Needs] = attrs.evolve(Interactive.needs, persons=True)

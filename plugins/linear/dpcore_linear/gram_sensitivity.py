@@ -4,7 +4,7 @@ Setting: features :math:`\|\phi\|\le\kappa`, labels :math:`|y|\le M`; the statis
 :math:`(\sum\phi\phi^T/a,\ \sum y\phi/w)` in the l2 norm, the matrix as an isometric vector
 (Frobenius). No number of records enters. Attained. All results are rounded up.
 
-Source: T9 in docs/theorems.md.
+Source: T9 in docs/theorems-sums.md.
 """
 
 import math

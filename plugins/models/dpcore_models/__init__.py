@@ -11,6 +11,6 @@ provides = {
         "cos_sin": "dpcore_models.features.cos_sin:CosSin",
         "cosines": "dpcore_models.features.cosines:Cosines",
     },
-    # The theorems of docs/theorems.md, as statements to evaluate.
+    # The theorems of docs/theorems-ridge.md, as statements to evaluate.
     "theory": "dpcore_models.theorems.statements:STATEMENTS",
 }

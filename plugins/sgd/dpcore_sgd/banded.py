@@ -5,8 +5,8 @@ it is. Released is :math:`y_t=\sum_{i<b}k_ix_{t-i}+Z_t` (a query with bands), an
 along what everyone solves for, :math:`\hat x=K^{-1}y`. Weights are running totals of steps, in
 which most of that noise cancels.
 
-Theorem: T16 in docs/theorems.md, with L the clip: it holds whatever weights an ask sends along, so
-also for those that start from public records or from an earlier release.
+Theorem: T16 in docs/theorems-noise.md, with L the clip. It holds for any weights of a query,
+so also for those that start from public records or from an earlier release.
 """
 
 from typing import Any, ClassVar

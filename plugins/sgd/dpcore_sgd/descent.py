@@ -10,7 +10,7 @@ step t moves what is released by at most
 with W_t how long the iterate before step t can be, D* the diameter of the set of gradients there,
 and a_t the share of later iterates in the release, each contracted by ridge. Uses add up.
 
-Source: T14 in docs/theorems.md, after Wang & Guo (2024), Theorem 2.
+Source: T14 in docs/theorems-sums.md, after Wang & Guo (2024), Theorem 2.
 """
 
 import math

@@ -9,7 +9,7 @@ Values are rounded up to a grid; all terms are positive, so that masses keep the
 however small they are (a Fourier transform would leave an absolute error of 1e-16 everywhere).
 What falls off the grid or the ends of a Binomial is `uncovered`.
 
-Source: T15 in docs/theorems.md.
+Source: T15 in docs/theorems-noise.md.
 """
 
 import math

@@ -51,7 +51,7 @@ class CosSin(FeatureMap):
     The real form of complex exponentials: cos^2 + sin^2 = 1 makes the norm 1 for every row; as
     computed, each wave is within 2^-49 of its value, and the norm below 1 + 2^-46.
 
-    Source: T2 in docs/theorems.md.
+    Source: T2 in docs/theorems-noise.md.
 
     Args:
         count: How many frequencies are drawn, from public coins.

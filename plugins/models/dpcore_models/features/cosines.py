@@ -53,7 +53,7 @@ class Cosines(FeatureMap):
     Without rescaling the worst-case norm is sqrt(2), though typical rows are near 1; every row is
     therefore divided by max(1, its norm), in the fit and in prediction alike.
 
-    Source: Rahimi & Recht (2007), Figure 1; the rescaling is T2's remark in docs/theorems.md.
+    Source: Rahimi & Recht (2007), Figure 1; the rescaling is T2's remark in docs/theorems-noise.md.
 
     Args:
         count: How many frequencies are drawn, from public coins.

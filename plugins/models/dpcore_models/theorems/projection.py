@@ -18,7 +18,7 @@ def ball_diameter(radius: float) -> float:
     Raises:
         ParameterError: R or 2R is not a finite positive number.
 
-    Source: T1 in docs/theorems.md.
+    Source: T1 in docs/theorems-ridge.md.
     """
     if not (radius > 0 and math.isfinite(2 * radius)):
         raise ParameterError("ball_diameter", "radius > 0 with 2 radius finite", "radius", radius)

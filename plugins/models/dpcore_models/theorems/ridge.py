@@ -3,7 +3,7 @@ r"""Ridge regression: how long it is (T3), and how far one record moves it (T4, 
 Setting: features :math:`\|\phi\|\le\kappa`, centred labels :math:`|y|\le M`, both enforced for
 every record; mean form :math:`\frac1m\sum(\phi_i^*c-y_i)^2+\lambda\|c\|^2`, which is the sum form
 with :math:`\Lambda=m\lambda`. Any feature dimension, a kernel's space included.
-Proofs are in docs/theorems.md. All results are rounded up.
+Proofs are in docs/theorems-ridge.md. All results are rounded up.
 """
 
 import math

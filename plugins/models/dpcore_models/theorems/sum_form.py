@@ -12,7 +12,7 @@ two minimisers is called c' is free, and so is the size of the datasets.
 
 All results are rounded up.
 
-Source: T6 in docs/theorems.md; after Chaudhuri, Monteleoni & Sarwate (2011), Lemma 7.
+Source: T6 in docs/theorems-ridge.md; after Chaudhuri, Monteleoni & Sarwate (2011), Lemma 7.
 """
 
 import math
