@@ -1,4 +1,4 @@
-"""docs/rounding.md lists every small number in the modules that decide guarantees."""
+"""docs/records/small-numbers.md lists each small number of modules that decide guarantees."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "rounding.md").read_text()
+PAGE = (ROOT / "docs" / "records" / "small-numbers.md").read_text()
 ROOMS = "claims domain encoding functions learners ledger metrics models private transcript"
 # no guarantee rests on them
 TOOLS = ["attacks", "bridges", "engines", "experiments", "report", "verify"]
@@ -58,7 +58,7 @@ def test_every_small_number_is_listed_with_its_reason():
     assert {name for name, _ in modules()} >= {*listed()}
     for name, own in found.items():
         told, why = listed().get(name, (set(), "none"))
-        assert own == told, f"docs/rounding.md, {name}: {own ^ told}"
+        assert own == told, f"small-numbers.md, {name}: {own ^ told}"
         assert why.strip(), name
 
 
