@@ -5,7 +5,7 @@
 Each entry is a file in `entries/`: what it releases, what is claimed, the pair, and a control that
 must not be refuted. It answers in an environment of its own, FOLDER/LIBRARY, which `--make` builds
 from its pins; the verdict is found here. `--write` keeps all results in `results.json` and writes
-docs/board.md. Draws are counted; seconds are of the processor, with those of the library.
+docs/records/board.md. Draws are counted; seconds are of the processor, with those of the library.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dpcore_attacks.black_box.elsewhere import Elsewhere
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
-PAGE = HERE.parents[1] / "docs" / "board.md"
+PAGE = HERE.parents[1] / "docs" / "records" / "board.md"
 ERROR = 1e-4  # a line
 
 
@@ -125,7 +125,7 @@ def result_of(name: str, entry: ModuleType, folder: Path, make: bool) -> dict[st
 
 
 def page(results: dict[str, dict[str, Any]]) -> str:
-    """docs/board.md, from results alone."""
+    """docs/records/board.md, from results alone."""
     refuted = [name for name, entry in results.items() if entry["control"]["verdict"] == "refuted"]
     if refuted:
         raise SystemExit(f"a control was refuted: {', '.join(refuted)}")

@@ -1,4 +1,4 @@
-"""Writes docs/acceptance.md: what the plan says to every learner, bound and mechanism.
+"""Writes docs/records/acceptance.md: what the plan says to every learner, bound and mechanism.
 
     python tests/whole/acceptance.py
 
@@ -29,7 +29,7 @@ from dpcore.sensitivity import Conditional, Refuted
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_training.dense import DenseNetwork
 
-PAGE = Path(__file__).parents[2] / "docs" / "acceptance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "records" / "acceptance.md"
 FEATURES = CosSin(count=4)
 LEARNERS = {
     "explainable_boosting.cyclic": {"rounds": 2},
@@ -147,14 +147,14 @@ Notes:
   `discrete_laplace` release whole numbers only, so they do not fit these learners, whose statistics
   are reals. What is accepted runs.
 * `linear.chosen_ridge`, `best_of`, `ntk.regression` and `ntk.printed` take a mechanism of its own
-  for each of their queries, and are not in the tables. [Their page](ntk.md) says what is accepted
-  of the last two. `statistics.bounded_mean`, `statistics.private_groups` and
-  `statistics.private_keys` have a mechanism of their own ([statistics](statistics.md)).
+  for each of their queries, and are not in the tables. [Their page](../ntk.md) says what is
+  accepted of the last two. `statistics.bounded_mean`, `statistics.private_groups` and
+  `statistics.private_keys` have a mechanism of their own ([statistics](../statistics.md)).
   `statistics.group_errors`, `statistics.group_parity`, `statistics.prediction_interval` and
-  `statistics.group_rates` read another release's predictions ([fairness](fairness.md#publish)), and
-  accept what the other statistics accept.
-* `linear.logistic` needs a target of two classes ([regression tables](regression.md)), and accepts
-  what `linear.clipped_gradient` accepts of the logistic loss.
+  `statistics.group_rates` read another release's predictions ([fairness](../fairness.md#publish)),
+  and accept what the other statistics accept.
+* `linear.logistic` needs a target of two classes ([regression tables](../regression.md)), and
+  accepts what `linear.clipped_gradient` accepts of the logistic loss.
 * Noise on every coordinate takes a bound in l1, l2 or linf, converted where it must be. So the
   Laplace mechanisms fit statistics in l2, with more noise than Gaussian ones in many coordinates.
 * [Learners and mechanisms](matrix.md) says of every pair whether it has a price.

@@ -1,4 +1,4 @@
-"""Writes docs/coverage-of-papers.md: what each numbered statement of a paper is in dpcore.
+"""Writes docs/records/coverage-of-papers.md: what each numbered statement of a paper is in dpcore.
 
     python tests/whole/coverage.py
 
@@ -16,7 +16,7 @@ from dpcore.registry.registry import Registry
 from dpcore_experiments.experiment import experiments
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "coverage-of-papers.md"
+PAGE = ROOT / "docs" / "records" / "coverage-of-papers.md"
 PAPERS = yaml.safe_load((ROOT / "tests" / "whole" / "coverage.yaml").read_text())
 LATER = yaml.safe_load((ROOT / "tests" / "whole" / "coverage_later.yaml").read_text())
 
@@ -24,7 +24,7 @@ HEAD = """\
 # Coverage of the papers
 
 First every numbered theorem, lemma, proposition, definition, equation, figure and table of the
-papers that dpcore began with. Then what [later papers](paper-to-plugin.md) state, as far as they
+papers that dpcore began with. Then what [later papers](../paper-to-plugin.md) state, as far as they
 were read, with the errata that attacks found. A *statement* is computed by `dpcore theory`, an
 *item* by `dpcore reproduce`, and bounds, learners and mechanisms are named as in a spec. Where
 there is none of them, the last column says why. `python tests/whole/coverage.py` writes this page

@@ -1,4 +1,4 @@
-"""Writes docs/matrix.md: whether every learner takes every mechanism, and if not, why not.
+"""Writes docs/records/matrix.md: whether every learner takes every mechanism, and if not, why not.
 
     python tests/whole/matrix.py
 
@@ -30,7 +30,7 @@ from dpcore_models.features.cos_sin import CosSin
 
 from whole import acceptance
 
-PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
+PAGE = Path(__file__).parents[2] / "docs" / "records" / "matrix.md"
 DATA = Path(fitting.__file__).with_name("matrix.json")
 RELATIONS = fitting.RELATIONS
 BUDGET = fitting.BUDGET

@@ -20,7 +20,7 @@ def board():
 
 
 def test_the_page_is_written_from_the_results(board):
-    assert (ROOT / "docs" / "board.md").read_text("utf-8") == board.page(RESULTS)
+    assert (ROOT / "docs" / "records" / "board.md").read_text("utf-8") == board.page(RESULTS)
 
 
 def test_every_entry_has_a_result_of_its_version_and_draws(board):
