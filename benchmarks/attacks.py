@@ -1,10 +1,11 @@
 """Attacks on the four papers' refuted claims, and on sound ones in their place: claimed epsilon
 against the least that samples leave possible, at 95 % confidence.
 
-    python benchmarks/attacks.py                      prints the table of docs/attacks.md
+    python benchmarks/attacks.py                      prints the table of claims
     python benchmarks/attacks.py --plot attacks.svg   draws it too (needs matplotlib)
 
-Every run is the runtime's own, on made-up neighbours; nothing is read.
+Its table is in docs/records/attacks-measured.md. Every run is the runtime's own, on made-up
+neighbours; nothing is read.
 """
 
 import argparse

@@ -46,7 +46,7 @@ from dpcore_attacks.subjects import subjects_of, supplied
 from doubles import LabelMean, LabelMeanBound, domain
 from gallery import wrong_bounds as wrong
 
-DOCS = Path(__file__).parents[4] / "docs" / "conformance.md"
+DOCS = Path(__file__).parents[4] / "docs" / "records" / "laws.md"
 
 SPEC = """
 dpcore: 1
