@@ -35,7 +35,7 @@ from dpcore_tables.plain_descent import Plain
 from dpcore_tables.shapes.fit_noise import noise_covariance, plain_of, share_of_outputs
 from dpcore_tables.synthetic_records import simulated_rows
 
-_SHRUNK, _TRUST = 1.5, 0.09  # chosen on tables that `docs/tables-measured.md` names
+_SHRUNK, _TRUST = 1.5, 0.09  # chosen on tables that `docs/records/tables-measured.md` names
 _CHOSEN, _CHOSEN_OF_SEVERAL = 1.1, 1.3
 _LEAST, _WIDEST = 0.05, 3.0
 _DRAWS, _FEWEST, _ROUNDS = 200, 50, 50

@@ -4,7 +4,7 @@ Small is a :math:`N\mu` below 3300 (2N under add/remove). There a noisy Gram mat
 of classes down: it is damped by its noise, and steps by it end far from where they lead. Plain
 steps need none, and its share of the budget goes to the gradients. Residuals of classes have a clip
 of their own, and a loss whose curvature is at most 1/4, or of several classes 1/2. The constants
-were chosen on tables that `docs/tables-measured.md` names.
+were chosen on tables that `docs/records/tables-measured.md` names.
 """
 
 import math
