@@ -2,8 +2,8 @@ r"""Ordinary least squares with standard errors for the population, from release
 
 Lemma (:math:`y'y` is free). Of rows :math:`\|\phi\|\le\kappa` and labels :math:`|y|\le M` the
 vector :math:`(\phi\phi^T/a,\ y\phi/w,\ (M^2-y^2)/v)` with :math:`v\ge Mw/\kappa` moves by what T9
-states without its last number. The proof stands beside T9 in
-docs/theorems-sums.md; it needs a and w within a few percent of equal shares, as they are here.
+states without its last number. The proof is in docs/records/lemmas.md; it needs a and w within a
+few percent of equal shares, as they are here.
 
 Identity. With :math:`\tilde G=G+E,\ \tilde b=b+e`, the solution of
 :math:`\tilde G\tilde\theta=\tilde b` satisfies
