@@ -59,7 +59,7 @@ Look up here whether a learner takes a mechanism. A cell says what a plan answer
 budget of epsilon 3 and delta 1e-5, with the noise left for the plan to find:
 
 * `yes`: it has a price under replace-one and under add/remove.
-* `r`, `a`: it has a price under replace-one alone, or under add/remove alone.
+* `r`, `a`: it has a price under replace-one only, or under add/remove only.
 * `if`: the price rests on assumptions that the spec must accept.
 * A number: it has none, for the [reason](#why-not) with that number.
 
