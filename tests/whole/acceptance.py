@@ -147,7 +147,7 @@ Notes:
   `discrete_laplace` release whole numbers only, so they do not fit these learners, whose statistics
   are reals. What is accepted runs.
 * `linear.chosen_ridge`, `best_of`, `ntk.regression` and `ntk.printed` take a mechanism of its own
-  for each of their queries, and are not in the tables. [Their page](../ntk.md) says what is
+  for each of their queries, and are not in the tables. [Their page](../papers.md) says what is
   accepted of the last two. `statistics.bounded_mean`, `statistics.private_groups` and
   `statistics.private_keys` have a mechanism of their own ([statistics](../statistics.md)).
   `statistics.group_errors`, `statistics.group_parity`, `statistics.prediction_interval` and

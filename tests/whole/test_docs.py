@@ -31,13 +31,14 @@ PAGES = [
         for page in sorted((ROOT / "docs").glob("**/*.md"))
         if page.name not in EXECUTED_ELSEWHERE
     ),
+    *sorted(ROOT.glob("plugins/*/README.md")),
 ]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(language):
     return [
-        pytest.param(match[2], id=f"{page.name}:{match.start()}")
+        pytest.param(match[2], id=f"{page.relative_to(ROOT)}:{match.start()}")
         for page in PAGES
         for match in FENCE.finditer(page.read_text())
         if match[1] == language
@@ -57,6 +58,21 @@ def test_a_python_example_runs(code, tmp_path, monkeypatch):
 def test_a_spec_in_the_documentation_is_priced(text):
     spec = spec_of_text(text, "example.yaml")
     assert spec.price().guarantee.epsilon <= spec.request.budget.epsilon
+
+
+def test_every_release_on_the_page_of_papers_is_priced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("points.csv").write_text("age,bmi,children,sex,smoker\n30,25,1,male,no\n")
+    whole, *releases = (
+        match[2]
+        for match in FENCE.finditer((ROOT / "docs/papers.md").read_text())
+        if match[1] == "yaml"
+    )
+    assert len(releases) >= 7
+    for release in releases:
+        text = re.sub(r"^release: .*\n", release, whole, flags=re.MULTILINE)
+        plan = spec_of_text(text, str(tmp_path / "example.yaml")).price()
+        assert plan.guarantee.epsilon <= 1
 
 
 def test_the_readme_shows_the_quickstart():

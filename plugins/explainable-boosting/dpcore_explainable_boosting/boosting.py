@@ -282,7 +282,7 @@ class Cyclic(CyclicBoosting):
 
     Residuals start at the middle of the declared range and are clipped, so that what a record adds
     is bounded whatever earlier noise made of the scores. `tables.shape_functions` is the better
-    learner (docs/explainable-boosting.md).
+    learner (the plugin's README).
 
     Total, and its sums are exact: see `SummingLearner`.
 

@@ -226,5 +226,5 @@ class CentralBound(SensitivityBound):
             distance=Distance.L2,
             adjacency=REPLACE_LABEL if label_only else REPLACE_ONE,
             solver_error=error,
-            source="clipped passes: non-expansive steps, 2 eta L a visit (docs/ntk.md, theorem 1)",
+            source="clipped passes: non-expansive steps, 2 eta L a visit (ntk README, theorem 1)",
         )

@@ -24,7 +24,7 @@ label moves, by at most D (in l2, over the classes), a step differs by at most
 Steps are taken in blocks, in exact arithmetic the same: within a block the residuals follow by
 forward substitution from :math:`(XX^T)\circ(ZZ^T)`.
 
-Source: theorem 1 of docs/ntk.md; lemma as cited.
+Source: theorem 1 of plugins/ntk/README.md; lemma as cited.
 """
 
 import math

@@ -117,7 +117,7 @@ class PromisedBound(SensitivityBound):
             ),
             distance=query.distance,
             adjacency=adjacency,
-            source="movement of the kernel matrix (docs/ntk.md, theorem 3)",
+            source="movement of the kernel matrix (ntk README, theorem 3)",
             validity=Conditional(((PROMISE, promise),)),
         )
 

@@ -95,7 +95,7 @@ class RegressionBound(SensitivityBound):
             neurons = learner.drawn(public)
             radius = moved_inputs(public, adjacency)
             value = row_movement(radius, neurons.norm, neurons.largest)
-            source = "movement of one row of quadratic features (docs/ntk.md, theorem 3)"
+            source = "movement of one row of quadratic features (ntk README, theorem 3)"
         else:
             value, source = moved_inputs_or_labels(query, public, adjacency)
         return Sensitivity(value=value, distance=query.distance, adjacency=adjacency, source=source)
