@@ -1,6 +1,6 @@
 """dp-accounting's own tests of its numerical accountant, run on dpcore's.
 
-Every test passes, or differs for the reason in `docs/records/dp-accounting-tests.md`. None of
+Every test passes, or differs for the reason in `docs/records/dp-accounting-bridge.md`. None of
 them is an unknown event, or an unknown relation.
 """
 
@@ -17,7 +17,7 @@ from dp_accounting.pld import pld_privacy_accountant_test as suite
 
 from dpcore_bridges.dp_accounting import DpcoreAccountant
 
-PAGE = pathlib.Path(__file__).parents[3] / "docs" / "records" / "dp-accounting-tests.md"
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "records" / "dp-accounting-bridge.md"
 
 DIFFERENT = {  # the test, and what the end of its traceback says
     # composed here, refused there
