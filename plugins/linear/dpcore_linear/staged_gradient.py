@@ -7,7 +7,7 @@ All of them are sums of integers (`dpcore_linear.integers`), so that no rounding
 With Gaussian noise all of them compose to exactly one Gaussian.
 
 The constants are one set for every table, chosen on synthetic and other public data: see
-`docs/choosing.md`.
+`docs/records/choosing-measured.md`.
 """
 
 import math

@@ -249,7 +249,8 @@ def test_insurance_beats_the_constant_predictor_by_far():
     """Mean over 5 fixed splits at epsilon = 1 below 0.35 of the constant's error.
 
     On these splits 12 repetitions gave 0.229 with a standard deviation of 0.013 by the noise, so
-    that 0.35 is exceeded with a probability far below 1e-6. See docs/choosing.md for 100 splits.
+    that 0.35 is exceeded with a probability far below 1e-6. For 100 splits see
+    docs/records/choosing-measured.md.
     """
     folder = os.environ.get("DPCORE_DATA")
     if not folder:

@@ -2,7 +2,7 @@ r"""Rules for small tables of numbers: dictionaries, clips and steps, from publi
 
 Small is a :math:`N\mu` below 1300 (2N under add/remove). All is in units of the released spread of
 labels: a table whose labels fill a tenth of their declared range is fitted as one whose labels fill
-all of it. The constants were chosen on tables that `docs/choosing.md` names.
+all of it. The constants were chosen on tables that `docs/records/choosing-measured.md` names.
 """
 
 import math
