@@ -1,4 +1,4 @@
-"""Every erratum of the paper's fairness section, as docs/fairness.md states it."""
+"""Every erratum of the paper's fairness section, as the plugin's README states it."""
 
 import csv
 import math
