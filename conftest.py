@@ -49,8 +49,8 @@ def as_shipped():
 def replay_here(request, monkeypatch):
     """Start no process for every plan and session of the tests: one costs half a second."""
     if "as_shipped" not in request.fixturenames:
-        for door in (run, session):
-            monkeypatch.setattr(door, "CleanProcess", Here)
+        for release_through in (run, session):
+            monkeypatch.setattr(release_through, "CleanProcess", Here)
 
 
 @pytest.hookimpl(tryfirst=True)

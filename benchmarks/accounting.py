@@ -218,13 +218,13 @@ def calibrations(runs: int = 3) -> None:
 
 def main() -> None:
     """Every comparison."""
-    for mode, alone in (
+    for mode, single in (
         ("--fuzz", fuzz),
         ("--distinct", distinct),
         ("--calibrate", calibrations),
     ):
         if mode in sys.argv:
-            alone()
+            single()
             return
     mixture = [gaussian(20, 1000), laplace(10, 500), sampled(0.01, 1.0, 10_000)]
     gaussians = [gaussian(20 + 0.01 * i, 1) for i in range(1000)]

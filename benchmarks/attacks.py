@@ -74,21 +74,21 @@ class Attack:
         return spec_of_text(head + self.release, f"{self.name}.yaml")
 
 
-def scattered(records: int, columns: int, reach: float) -> Records:
-    """Rows in all directions, no two alike, with labels up to `reach`."""
+def scattered(records: int, columns: int, cutoff: float) -> Records:
+    """Rows in all directions, no two alike, with labels up to `cutoff`."""
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(records, columns))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return Records(features=rows, labels=reach * rng.uniform(-1, 1, records))
+    return Records(features=rows, labels=cutoff * rng.uniform(-1, 1, records))
 
 
-def one_label(reach: float) -> Callable[[int, int], Pair]:
+def one_label(cutoff: float) -> Callable[[int, int], Pair]:
     """Records in all directions, one of which has either of two opposite labels."""
 
     def pair(records: int, columns: int) -> Pair:
-        found = scattered(records, columns, reach)
+        found = scattered(records, columns, cutoff)
         first, second = found.labels.copy(), found.labels.copy()
-        first[0], second[0] = reach, -reach
+        first[0], second[0] = cutoff, -cutoff
         return Pair(
             Records(features=found.features, labels=first),
             Records(features=found.features, labels=second),
@@ -269,7 +269,7 @@ class Result:
     samples: int
 
 
-def results(effort: Effort, share: float) -> Iterator[Result]:
+def results(effort: Effort, fraction: float) -> Iterator[Result]:
     """Every attack in turn."""
     for attack in ATTACKS:
         spec = attack.spec()
@@ -277,18 +277,18 @@ def results(effort: Effort, share: float) -> Iterator[Result]:
         given = None
         if attack.pair is not None:
             (release,) = plan.schedule.releases
-            (first, *_) = release.asks.values()
+            (first, *_) = release.queries.values()
             given = Counterexample(
                 query=first.query.name,
                 arguments=None,
                 pair=attack.pair(attack.records, attack.columns),
                 records=attack.records,
-                coins=None if plan.coins is None else plan.coins.key,
+                randomness=None if plan.randomness is None else plan.randomness.key,
                 claimed=1.0,
                 moved=1.0,
                 origin="chosen for this claim",
             )
-        tried = attrs.evolve(effort, samples=max(FEWEST, round(share * attack.samples)))
+        tried = attrs.evolve(effort, samples=max(FEWEST, round(fraction * attack.samples)))
         found = audit_run(plan, tried, given=given)
         quoted, whole = found.audits
         assert isinstance(quoted.claim, ApproximateDP)

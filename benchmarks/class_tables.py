@@ -12,12 +12,12 @@ from dpcore.domain.columns import Categories, Range
 TESTING = 2000
 
 
-def shifted(score, share):
+def shifted(score, fraction):
     """Whether each record is of the rare class, with probability 1/(1 + exp(-score - shift))."""
     low, high = -40.0, 40.0
     for _ in range(60):
         middle = (low + high) / 2
-        is_high = np.mean(1 / (1 + np.exp(-(score + middle)))) > share
+        is_high = np.mean(1 / (1 + np.exp(-(score + middle)))) > fraction
         low, high = (low, middle) if is_high else (middle, high)
     return 1 / (1 + np.exp(-(score + middle)))
 
@@ -32,11 +32,11 @@ def imbalanced(count, rng):
         score += 0.37 * truth.normal() * (place % 2 == 0) * values
     for place in range(12):
         name, values = f"c{place}", tuple(f"v{k}" for k in range(2 + place % 5))
-        shares = truth.dirichlet(np.full(len(values), 2.0))
-        codes = rng.choice(len(values), count, p=shares)
+        fractions = truth.dirichlet(np.full(len(values), 2.0))
+        codes = rng.choice(len(values), count, p=fractions)
         effects = 0.44 * truth.normal(size=len(values)) * (place % 2 == 0)
         table[name], columns[name] = np.array(values)[codes], Categories(values)
-        score += effects[codes] - shares @ effects
+        score += effects[codes] - fractions @ effects
     is_rare = rng.random(count) < shifted(score, 0.16)
     return {**table, "y": np.where(is_rare, "yes", "no")}, columns, ("no", "yes")
 
@@ -55,11 +55,11 @@ def clouds(count, rng):
 def makers(count, rng):
     """Twelve makers, each of 50 models: a model has three sizes, a body, a fuel and a gear."""
     truth, models, noise = np.random.default_rng(21), 600, 0.05
-    shares = truth.dirichlet(np.ones(models))
+    fractions = truth.dirichlet(np.ones(models))
     sizes = 0.8 * truth.standard_normal((models, 1)) + 0.6 * truth.standard_normal((models, 3))
     kinds = {"body": (5, None), "fuel": (3, [0.6, 0.3, 0.1]), "gear": (2, None)}
     own = {name: truth.choice(size, models, p=p) for name, (size, p) in kinds.items()}
-    codes = rng.choice(models, count, p=shares)
+    codes = rng.choice(models, count, p=fractions)
     values = np.clip(sizes[codes] + noise * rng.standard_normal((count, 3)), -4, 4)
     table, columns = {}, {}
     for place in range(3):

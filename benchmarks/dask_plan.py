@@ -28,7 +28,7 @@ from dpcore.encoding.tables import project_table
 from dpcore.exact import Exact
 from dpcore.private.engines.base import Task
 
-ASKS, PARTS, RECORDS, COLUMNS = 3, 5, 100, 3
+QUERIES, PARTS, RECORDS, COLUMNS = 3, 5, 100, 3
 NUMBERS, TASK = 40_000, 1_000_000
 
 
@@ -100,9 +100,9 @@ def measure(address: str, count: int) -> dict[str, Any]:
         loading = traffic.during(lambda: engine.load(parts, encode), 1)
         (total,) = engine.total(task)
         assert total.integers() == [records] * NUMBERS, "other integers"
-        ask = traffic.during(lambda: engine.total(task), ASKS)
+        planned_query = traffic.during(lambda: engine.total(task), QUERIES)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    return {"load": loading, "ask": ask, "run": {"peak MB": memory}}
+    return {"load": loading, "ask": planned_query, "run": {"peak MB": memory}}
 
 
 def main() -> None:

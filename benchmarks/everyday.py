@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, PublicCoins, Range
+from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, PublicRandomness, Range
 from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.claims.mechanisms.exponential import Exponential
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -60,7 +60,7 @@ def ours(
         budget=PrivacyBudget(epsilon=epsilon, delta=delta),
         learner=learner,
         mechanism=mechanism,
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
     )
     return lambda _: plan.run({"x": values}, replaying=HERE).models["release"].arrays()["estimate"]
 
@@ -73,7 +73,7 @@ def ours_shown(learner: Any, mechanism: Any, epsilon: float, values: Any) -> Dra
         budget=PrivacyBudget(epsilon=epsilon, delta=0.0),
         learner=learner,
         mechanism=mechanism,
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
     )
     return lambda _: plan.run({"x": values}, replaying=HERE).models["release"].arrays()["display"]
 
@@ -106,7 +106,7 @@ def rank_error(draw: Draw, values: NDArray[np.float64], quantiles: Any, draws: i
     return Found(float(means.mean()), float(means.std()) / math.sqrt(draws))
 
 
-def told(name: str, here: Found, peer: str, there: Found) -> None:
+def report(name: str, here: Found, peer: str, there: Found) -> None:
     """One line."""
     ratio = there.error / here.error
     off = ratio * math.hypot(there.off / there.error, here.off / here.error)
@@ -164,11 +164,11 @@ def means(values: NDArray[np.float64], draws: int) -> None:
         mine = ours(Mean(column="x"), Laplace(), epsilon, 0.0, public=False, values=values)
         peer = opendp_mean(values, epsilon)
         found = error(mine, values.mean(), draws), error(peer, values.mean(), draws)
-        told(f"mean, private n, epsilon={epsilon}", found[0], "OpenDP", found[1])
+        report(f"mean, private n, epsilon={epsilon}", found[0], "OpenDP", found[1])
         mine = ours(Mean(column="x"), Laplace(), epsilon, 0.0, public=True, values=values)
         peer = diffprivlib_of("mean", values, epsilon=epsilon, bounds=(LOW, HIGH))
         found = error(mine, values.mean(), draws), error(peer, values.mean(), draws)
-        told(f"mean, public n, epsilon={epsilon}", found[0], "diffprivlib", found[1])
+        report(f"mean, public n, epsilon={epsilon}", found[0], "diffprivlib", found[1])
 
 
 def diffprivlib_of(tool: str, values: NDArray[np.float64], *more: Any, **fields: Any) -> Draw:
@@ -189,11 +189,11 @@ def quantiles(values: NDArray[np.float64], draws: int) -> None:
         mine = ours(learner, PermuteAndFlip(), epsilon, 0.0, public=True, values=values)
         here = rank_error(mine, values, wanted, draws)
         peer = diffprivlib_of("quantile", values, list(wanted), epsilon=epsilon, bounds=(LOW, HIGH))
-        told(f"{name}, public n", here, "diffprivlib", rank_error(peer, values, wanted, draws))
+        report(f"{name}, public n", here, "diffprivlib", rank_error(peer, values, wanted, draws))
         mine = ours(learner, PermuteAndFlip(), epsilon, 0.0, public=False, values=values)
         here = rank_error(mine, values, wanted, draws)
         peer = opendp_quantiles(values, wanted, epsilon, points)
-        told(f"{name}, private n", here, "OpenDP", rank_error(peer, values, wanted, draws))
+        report(f"{name}, private n", here, "OpenDP", rank_error(peer, values, wanted, draws))
     cumulated(values, wanted, 257, draws)
 
 
@@ -215,7 +215,7 @@ def cumulated(
     )
     single = ours(choices, Exponential(), 1.0, 1e-6, public=False, values=values)
     there = rank_error(single, values, wanted, draws)
-    told(f"{len(wanted)} quantiles, (1, 1e-6), ranks: workload", here, "choices", there)
+    report(f"{len(wanted)} quantiles, (1, 1e-6), ranks: workload", here, "choices", there)
 
 
 def tables(values: NDArray[np.float64], draws: int) -> None:
@@ -227,17 +227,17 @@ def tables(values: NDArray[np.float64], draws: int) -> None:
     mine = ours(learner, DiscreteLaplace(), epsilon, 0.0, public=False, values=values)
     drawn = diffprivlib_of("histogram", values, epsilon=epsilon, bins=bins, range=(LOW, HIGH))
     found = error(mine, truth, draws), error(lambda n: drawn(n)[0], truth, draws)
-    told(f"histogram of {bins}, epsilon={epsilon}", found[0], "diffprivlib", found[1])
+    report(f"histogram of {bins}, epsilon={epsilon}", found[0], "diffprivlib", found[1])
     shown = ours_shown(learner, DiscreteLaplace(), epsilon, values)
     found = error(shown, truth, draws), found[1]
-    told("the same, none negative (display)", found[0], "diffprivlib", found[1])
+    report("the same, none negative (display)", found[0], "diffprivlib", found[1])
     truth = np.cumsum(np.histogram(values, bins=64, range=(LOW, HIGH))[0])
     budget = 1.0, 1e-6
     learner = Workload(column="x", bins=64, ask_for="prefixes")
     mine = ours(learner, Gaussian(), *budget, public=False, values=values)
     cells = ours(Histogram(column="x", bins=64), Gaussian(), *budget, public=False, values=values)
     found = error(mine, truth, draws), error(lambda n: np.cumsum(cells(n)), truth, draws)
-    told("64 prefixes, (1, 1e-6): optimal strategy", found[0], "cells summed", found[1])
+    report("64 prefixes, (1, 1e-6): optimal strategy", found[0], "cells summed", found[1])
 
 
 def towns(size: int = 400) -> tuple[list[str], NDArray[np.float64]]:
@@ -262,7 +262,7 @@ def our_groups(
         budget=PrivacyBudget(epsilon=epsilon, delta=delta),
         learner=PrivateGroups(column="key", mean_of="x", most=200),
         mechanism={"keys": Thresholded(shown=delta / 10), "means": Gaussian()},
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
     )
 
     def drawn() -> dict[str, tuple[float, float]]:
@@ -333,7 +333,7 @@ def private_keys(draws: int) -> None:
         lacking = float(np.mean([len({*truth} - {*one}) for one in released]))
         found.append((errors, float(np.mean(shown)), lacking))
     for number, what in enumerate(("counts", "means")):
-        told(f"{what} by private keys, (1, 1e-6)", found[0][0][number], "PipelineDP",
+        report(f"{what} by private keys, (1, 1e-6)", found[0][0][number], "PipelineDP",
              found[1][0][number])  # fmt: skip
     for who, (_, shown_keys, lacking) in zip(("dpcore", "PipelineDP"), found, strict=True):
         print(

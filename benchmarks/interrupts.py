@@ -112,13 +112,13 @@ def run(home: Path, words: list[str], moment: float | None) -> tuple[str, float]
 
 def verdict(code: int, lines: list[str], charged: bool, published: bool) -> str:
     """What an end is called; WRONG where its parts contradict each other."""
-    told = lines[0] if lines else ""
+    report = lines[0] if lines else ""
     if code == 0 and charged and published and not lines:
         return "done"
     kinds = {
-        "uncharged": (told == "interrupted", False, False),
-        "spent, not published": (told == "interrupted: spent, not published", True, False),
-        "published": (told.startswith("interrupted: published in"), True, True),
+        "uncharged": (report == "interrupted", False, False),
+        "spent, not published": (report == "interrupted: spent, not published", True, False),
+        "published": (report.startswith("interrupted: published in"), True, True),
     }
     for name, parts in kinds.items():
         if parts == (True, charged, published) and len(lines) == 1 and code in (1, 7):

@@ -64,8 +64,8 @@ def costs(rng: np.random.Generator, count: int) -> tuple[dict[str, Any], Numbers
 def waits(rng: np.random.Generator, count: int) -> tuple[dict[str, Any], Numbers]:
     """Numbers whose spread grows with one column and whose mean bends with another."""
     columns, score = effects(rng, count)
-    spread = 1 + 0.25 * columns["years"]
-    return columns, np.clip(30 + 4 * score + spread * rng.standard_normal(count), 0, 80)
+    noise_distribution = 1 + 0.25 * columns["years"]
+    return columns, np.clip(30 + 4 * score + noise_distribution * rng.standard_normal(count), 0, 80)
 
 
 def calls(rng: np.random.Generator, count: int) -> tuple[dict[str, Any], Numbers]:
@@ -134,7 +134,9 @@ def matrix(table: Any) -> Numbers:
     return np.column_stack([*numbers, *(table["kind"] == kind for kind in KINDS[1:])])
 
 
-def other_models(loss: str, level: float, table: Any, labels: Numbers, held: Any) -> list[Numbers]:
+def other_models(
+    loss: str, level: float, table: Any, labels: Numbers, covered: Any
+) -> list[Numbers]:
     """Predictions without privacy: a generalised linear model, and boosting."""
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.linear_model import GammaRegressor, PoissonRegressor, QuantileRegressor
@@ -147,7 +149,7 @@ def other_models(loss: str, level: float, table: Any, labels: Numbers, held: Any
     boosted = HistGradientBoostingRegressor(
         loss=loss, quantile=level if loss == "quantile" else None, random_state=0
     )
-    rows, others = matrix(table), matrix(held)
+    rows, others = matrix(table), matrix(covered)
     few = slice(0, 2000) if loss == "quantile" else slice(None)  # a linear program
     return [
         linear.fit(rows[few], labels[few]).predict(others),
@@ -190,21 +192,21 @@ def errors(options: argparse.Namespace) -> None:
                     if is_null and len(shape.columns) == 1:
                         p_values.append(shape.p_value)
                     (nulls if is_null or len(shape.columns) == 2 else rest).append(shape.found)
-            shares = [float(np.mean(np.array(p_values) < level)) for level in (0.05, 0.2)]
+            fractions = [float(np.mean(np.array(p_values) < level)) for level in (0.05, 0.2)]
             per_table = [sum(shapes) / options.splits for shapes in (nulls, rest)]
             table, labels = with_nulls(options, options.first - 1, count)
-            held, _ = with_nulls(options, options.first - 2, 400)
+            hold_out, _ = with_nulls(options, options.first - 2, 400)
             models = [
                 private_model(options.loss, table, labels, epsilon, options)
                 for _ in range(options.errors)
             ]
-            fits = np.array([model.predict(held) for model in models])
+            fits = np.array([model.predict(hold_out) for model in models])
             # A logarithm's errors are of the logarithm.
             fits = np.log(fits) if options.loss in ("poisson", "gamma") else fits
             measured = np.sqrt(np.mean(np.var(fits, axis=0, ddof=1)))
-            claimed = np.sqrt(np.mean([m.standard_errors(held) ** 2 for m in models[:4]]))
+            claimed = np.sqrt(np.mean([m.standard_errors(hold_out) ** 2 for m in models[:4]]))
             print(
-                f"{options.table} {count}, {epsilon:g}: p below 0.05 and 0.2 in {shares}, "
+                f"{options.table} {count}, {epsilon:g}: p below 0.05 and 0.2 in {fractions}, "
                 f"found per table {per_table}, error {measured:.4g}, claimed {claimed:.4g}",
                 flush=True,
             )
@@ -234,17 +236,17 @@ def main() -> None:
         for split in range(options.splits):
             columns, labels = make(np.random.default_rng(options.first + split), count + HELD)
             table = {name: cells[:count] for name, cells in columns.items()}
-            held = {name: cells[count:] for name, cells in columns.items()}
+            hold_out = {name: cells[count:] for name, cells in columns.items()}
             predictions: dict[str, Numbers] = {}
             for name in (options.loss, "squared"):
                 for epsilon in options.epsilons:
                     model = private_model(name, table, labels[:count], epsilon, options)
-                    predictions[f"{name}, {epsilon:g}"] = model.predict(held)
-            peers = other_models(options.loss, options.level, table, labels[:count], held)
+                    predictions[f"{name}, {epsilon:g}"] = model.predict(hold_out)
+            peers = other_models(options.loss, options.level, table, labels[:count], hold_out)
             predictions |= dict(zip(("linear, none", "boosting, none"), peers, strict=True))
             for name, numbers in predictions.items():
-                law = (options.loss, options.level, labels[:count], labels[count:])
-                figures.setdefault(name, []).append(judged(*law, numbers))
+                distribution = (options.loss, options.level, labels[:count], labels[count:])
+                figures.setdefault(name, []).append(judged(*distribution, numbers))
         for name, rows in figures.items():
             mean = np.mean(rows, axis=0)
             error = np.std(rows, axis=0, ddof=1)[0] / np.sqrt(len(rows))

@@ -26,10 +26,10 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Records,
-    SecretCoins,
+    SecretRandomness,
     price,
 )
 from dpcore.claims.accounting.budget import PrivacyBudget
@@ -68,7 +68,7 @@ def workloads(sizes):
 
 def errors(learner, domain, relation):
     """The standard deviation of every table's cells at mu = 1, and the cells; and by draws."""
-    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     width = StatisticBound().sensitivity(query, learner, public, relation).value
     if isinstance(learner, Table):
@@ -123,24 +123,28 @@ def wide(columns=100, rows=1_000_000):
         budget=PrivacyBudget(epsilon=1, delta=1e-6),
         learner=learner,
         mechanism=Gaussian(),
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
     )
     lap("price")
     (scheduled,) = plan.schedule.releases
-    (ask,) = scheduled.asks.values()
-    public = scheduled.public(PublicCoins(1))
+    (planned_query,) = scheduled.queries.values()
+    public = scheduled.public(PublicRandomness(1))
     block, rng = 1 << 16, np.random.default_rng(0)
     records = Records(features=rng.uniform(-1, 1, (block, columns)), labels=np.zeros(block))
     lap("a block of records")
     # The same block again: only the time is looked at.
     for _ in range(-(-rows // block)):
-        total = learner.partial(ask.query, records, public)
+        total = learner.partial(planned_query.query, records, public)
     lap("counting")
-    noise = SecretCoins.rehearsal(1).noise(0, ask.query.name, 1)
-    value = ask.release(total, ask.query, noise)
+    noise = SecretRandomness.rehearsal(1).noise(0, planned_query.query.name, 1)
+    value = planned_query.release(total, planned_query.query, noise)
     lap("noise")
     answer = Answer(
-        query=ask.query, number=1, value=value, mechanism=ask.mechanism, spread=ask.spread
+        query=planned_query.query,
+        number=1,
+        value=value,
+        mechanism=planned_query.mechanism,
+        noise_distribution=planned_query.noise_distribution,
     )
     learner.model(learner.update(learner.start(public), answer))
     lap("tables")

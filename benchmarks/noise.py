@@ -17,9 +17,9 @@ import numpy as np
 import opendp.prelude as dp
 from scipy.linalg import blas
 
-from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_law
-from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
-from dpcore.randomness import SecretCoins
+from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_distribution
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_distribution
+from dpcore.randomness import SecretRandomness
 from dpcore_ntk.wishart import wishart_mean
 
 
@@ -37,18 +37,18 @@ def interleaved(tasks: Mapping[str, Callable[[], Any]], repetitions: int) -> dic
 def integers(count: int, repetitions: int) -> None:
     """Exact integer noise on a vector against OpenDP's, and against numpy's float normals."""
     dp.enable_features("contrib")
-    coins = SecretCoins.draw()
+    randomness = SecretRandomness.draw()
     vector = [0] * count
     generator = np.random.default_rng()
-    laws = {
-        "gaussian": (gaussian_law, dp.m.make_gaussian, dp.l2_distance(T=float)),
-        "laplace": (laplace_law, dp.m.make_laplace, dp.l1_distance(T=int)),
+    distributions = {
+        "gaussian": (gaussian_distribution, dp.m.make_gaussian, dp.l2_distance(T=float)),
+        "laplace": (laplace_distribution, dp.m.make_laplace, dp.l1_distance(T=int)),
     }
     domain = dp.vector_domain(dp.atom_domain(T=int))
-    for law, (ours, make, metric) in laws.items():
+    for distribution, (ours, make, metric) in distributions.items():
         for width in (10.0, 1000.0, 1e6, 1e9):
             theirs = make(domain, metric, scale=width)
-            stream = coins.noise(0, f"{law} {width}", 1)
+            stream = randomness.noise(0, f"{distribution} {width}", 1)
             seconds = interleaved(
                 {
                     "dpcore": lambda f=ours, w=width, s=stream: f(w, count).symmetric(count, s),
@@ -59,7 +59,7 @@ def integers(count: int, repetitions: int) -> None:
             )
             each = {name: 1e9 * taken / count for name, taken in seconds.items()}
             print(
-                f"discrete {law} width {width:<8g} dpcore {each['dpcore']:7.1f} ns, "
+                f"discrete {distribution} width {width:<8g} dpcore {each['dpcore']:7.1f} ns, "
                 f"opendp {each['opendp']:8.1f} ns, numpy float normal {each['numpy']:5.1f} ns; "
                 f"opendp/dpcore {each['opendp'] / each['dpcore']:6.1f}, "
                 f"cost over numpy {each['dpcore'] / each['numpy']:4.1f}"
@@ -68,12 +68,12 @@ def integers(count: int, repetitions: int) -> None:
 
 def one_draw(repetitions: int) -> None:
     """A single draw, where the tables are not yet worth their while."""
-    coins = SecretCoins.draw()
+    randomness = SecretRandomness.draw()
     theirs = dp.m.make_gaussian(dp.atom_domain(T=int), dp.absolute_distance(T=float), scale=1000.0)
-    stream = coins.noise(0, "one", 1)
+    stream = randomness.noise(0, "one", 1)
     seconds = interleaved(
         {
-            "dpcore": lambda: gaussian_law(1000.0, 1).symmetric(1, stream),
+            "dpcore": lambda: gaussian_distribution(1000.0, 1).symmetric(1, stream),
             "opendp": lambda: theirs(0),
         },
         20 * repetitions,
@@ -89,7 +89,7 @@ def wishart(n: int, degrees: int, repetitions: int) -> None:
     generator = np.random.default_rng(0)
     rows = generator.standard_normal((n, 50))
     covariance = rows @ rows.T + 10 * np.eye(n)
-    stream = SecretCoins.draw().noise(0, "wishart", 1)
+    stream = SecretRandomness.draw().noise(0, "wishart", 1)
     square = np.asfortranarray(covariance)
 
     def naive() -> np.ndarray:
@@ -123,7 +123,7 @@ def wishart(n: int, degrees: int, repetitions: int) -> None:
 def words(repetitions: int) -> None:
     """What a random word costs, by source."""
     count = 1 << 20
-    secret = SecretCoins.draw().noise(0, "words", 1)
+    secret = SecretRandomness.draw().noise(0, "words", 1)
     generator = np.random.default_rng()
     seconds = interleaved(
         {

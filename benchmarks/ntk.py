@@ -29,7 +29,7 @@ from dpcore import (
     PrivacyBudget,
     Query,
     Range,
-    SecretCoins,
+    SecretRandomness,
     Sensitivity,
     price,
 )
@@ -84,7 +84,7 @@ def sampling(records: int, samples: int) -> None:
     root = np.linalg.cholesky(covariance)
 
     def noise() -> object:
-        return SecretCoins.rehearsal(0).noise(0, "kernel", 1)
+        return SecretRandomness.rehearsal(0).noise(0, "kernel", 1)
 
     def naive() -> None:
         total = np.zeros_like(gram)

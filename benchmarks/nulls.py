@@ -77,13 +77,13 @@ def main():
                 mechanism=Gaussian(noise="float"),
                 on_invalid="project",
             )
-            nulls, pairs, shares, counts = [], [], [], []
+            nulls, pairs, fractions, counts = [], [], [], []
             for seed in range(options.first, options.first + options.fits):
                 records, names = permuted(table, columns, options.columns, seed)
                 shapes = plan.run(records, replaying=HERE).model.shapes()
                 found = [shape for shape in shapes if shape.found]
                 wrong = sum(not names.isdisjoint(shape.columns) for shape in found)
-                shares.append(wrong / max(len(found), 1))
+                fractions.append(wrong / max(len(found), 1))
                 counts.append(len(found))
                 for shape in shapes:
                     if names.isdisjoint(shape.columns):
@@ -102,7 +102,7 @@ def main():
                 f"tests below 5 % {rates[0][1]:.3f}, bands hold 0 {rates[0][2]:.3f} (above the "
                 f"noise {rates[0][3]:.3f}); {len(pairs)} null pairs, {rates[1][0]:.3f}, "
                 f"{rates[1][1]:.3f}, {rates[1][2]:.3f} ({rates[1][3]:.3f}); found a fit "
-                f"{np.mean(counts):.1f}, of them null {np.mean(shares):.3f}",
+                f"{np.mean(counts):.1f}, of them null {np.mean(fractions):.3f}",
                 flush=True,
             )
 

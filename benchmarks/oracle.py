@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from dpcore import REPLACE_ONE, SecretCoins, Sensitivity
+from dpcore import REPLACE_ONE, SecretRandomness, Sensitivity
 from dpcore.functions import Expansion, FunctionQuery
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
@@ -36,7 +36,7 @@ def main(columns: int, questions: int, bandwidth: float) -> None:
         points=rng.uniform(-1, 1, (500, columns)),
         coefficients=rng.normal(size=500) / 500,
     )
-    noise = SecretCoins.draw().noise(0, "f", 1)
+    noise = SecretRandomness.draw().noise(0, "f", 1)
     oracle = GaussianProcess(noise_multiplier=2.0).open(function, query, moved, noise)
     point, start, stage = np.zeros(columns), time.perf_counter(), max(1, questions // 5)
     for number in range(1, questions + 1):

@@ -27,7 +27,7 @@ def curves(count, rng):
         for _ in range(5):
             peak, width = truth.uniform(0, 24), truth.uniform(0.5, 2.5)
             means[group] += truth.normal() * np.exp(-0.5 * ((hours - peak) / width) ** 2)
-    hour, group = rng.integers(24, size=count), rng.choice(14, count, p=_shares(truth, 14))
+    hour, group = rng.integers(24, size=count), rng.choice(14, count, p=_fractions(truth, 14))
     heat, kind, idle = rng.uniform(0, 1, count), rng.integers(3, size=count), rng.normal(size=count)
     score = means[group, hour] + 0.5 * heat + np.array([0.0, 0.1, -0.1])[kind]
     mean = 100 * np.exp(score)
@@ -53,7 +53,7 @@ def crossed(count, rng):
     """Categories of 100, 125 and 10 levels: the first two act otherwise at each of the ten."""
     truth = np.random.default_rng(32)
     sizes = (100, 125, 10)
-    codes = [rng.choice(size, count, p=_shares(truth, size)) for size in sizes]
+    codes = [rng.choice(size, count, p=_fractions(truth, size)) for size in sizes]
     mean = sum(
         (0.9 * truth.normal(size=size))[code] for size, code in zip(sizes, codes, strict=True)
     )
@@ -68,7 +68,7 @@ def crossed(count, rng):
     return table, columns, Range(-6, 6), mean
 
 
-def _shares(truth, size):
+def _fractions(truth, size):
     return truth.dirichlet(np.full(size, 4.0))
 
 
@@ -124,9 +124,9 @@ def main():
                     np.mean((tests - constant) ** 2),
                 )
             )
-        truth, alone, cells, constant = map(statistics.mean, zip(*rows, strict=True))
+        truth, single, cells, constant = map(statistics.mean, zip(*rows, strict=True))
         print(
-            f"{name}: truth {truth / constant:.3f}, columns {alone / constant:.3f}, "
+            f"{name}: truth {truth / constant:.3f}, columns {single / constant:.3f}, "
             f"cells of pairs {cells / constant:.3f} of the constant's error"
         )
 

@@ -137,13 +137,13 @@ def main():
                 model = plan.run(train, replaying=HERE).model
                 own = scores(model.probabilities(test), test[target], classes, base)
                 results.setdefault(f"epsilon {epsilon:g}", []).append(own)
-        shares = " ".join(f"{share:.1%}" for share in sorted(base))
-        print(f"{name}: {len(train[target])} records to train on, classes {shares}")
+        fractions = " ".join(f"{fraction:.1%}" for fraction in sorted(base))
+        print(f"{name}: {len(train[target])} records to train on, classes {fractions}")
         for who, each in results.items():
             mean, error = np.mean(each, axis=0), np.std(each, axis=0, ddof=1) / len(each) ** 0.5
-            told = ("area", "log loss", "calibration", "wrong")
+            report = ("area", "log loss", "calibration", "wrong")
             row = ", ".join(
-                f"{what} {m:.3f} +- {e:.3f}" for what, m, e in zip(told, mean, error, strict=True)
+                f"{what} {m:.3f} +- {e:.3f}" for what, m, e in zip(report, mean, error, strict=True)
             )
             print(f"  {who:11s} {row}")
         print(f"  {time.process_time() - began:.0f} s of a processor", flush=True)

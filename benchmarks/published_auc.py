@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from dpcore.metrics.paid import PrivateLook
+from dpcore.metrics.paid import PaidEvaluation
 from dpcore.specs.spec import spec_of_text
 from dpcore.transcript.replay_process import HERE
 
@@ -56,12 +56,12 @@ def main() -> None:
     for seed in range(given.seeds):
         table, began = records(seed), time.process_time()
         plan = spec_of_text(SPEC.replace("PAID", str(given.paid)), "auc.yaml").price()
-        assert isinstance(plan.request.look, PrivateLook)
+        assert isinstance(plan.request.evaluation, PaidEvaluation)
         outcome = plan.run(table, replaying=HERE)
-        (ask,), (answer,) = plan.schedule.look, outcome.answers["evaluation"]
-        assert ask.spread is not None
-        held = outcome.opened.held
-        truth, rows = held.labels() == "yes", held.table()
+        (planned_query,), (answer,) = plan.schedule.evaluation, outcome.answers["evaluation"]
+        assert planned_query.noise_distribution is not None
+        hold_out = outcome.opened.hold_out
+        truth, rows = hold_out.labels() == "yes", hold_out.table()
         fitted = _others(table, rows)
         names = [f"x{i}" for i in range(COLUMNS)]
         logistic = LogisticRegression(C=1e6, max_iter=1000)
@@ -71,18 +71,19 @@ def main() -> None:
         )
         model = outcome.models["release"]
         ours = roc_auc_score(truth, model.probabilities(rows)[:, 1])
-        far = ask.spread.within(0.05)
+        distance = planned_query.noise_distribution.within(0.05)
         print(
             f"seed {seed}: {np.mean(table['y'] == 'yes'):.1%} positive; epsilon "
-            f"{outcome.guarantee.epsilon:.4g}; published {float(answer.value[0]):.4f} +- {far:.4f} "
+            f"{outcome.guarantee.epsilon:.4g}; published {float(answer.value[0]):.4f} +- "
+            f"{distance:.4f} "
             f"(95 %), exact {ours:.4f}, logistic {plain:.4f}, ratio {ours / plain:.4f}; "
             f"{time.process_time() - began:.1f} s of a processor"
         )
 
 
-def _others(table: dict[str, np.ndarray], held: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _others(table: dict[str, np.ndarray], covered: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The records that are not held out, by their first column, which has no equal values."""
-    kept = ~np.isin(table["x0"], np.asarray(held["x0"], dtype=np.float64))
+    kept = ~np.isin(table["x0"], np.asarray(covered["x0"], dtype=np.float64))
     return {name: column[kept] for name, column in table.items()}
 
 

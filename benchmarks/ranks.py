@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Domain, PrivacyBudget, PublicCoins, Range
+from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Domain, PrivacyBudget, PublicRandomness, Range
 from dpcore.encoding.tables import project_table
-from dpcore.randomness import SecretCoins
+from dpcore.randomness import SecretRandomness
 from dpcore_statistics.quantiles import Quantiles
 from dpcore_statistics.workload import Workload
 
@@ -41,7 +41,7 @@ class Priced:
     learner: Workload | Quantiles
     scheduled: object
     public: object
-    spreads: dict[str, object]
+    noise_distributions: dict[str, object]
     encoded: object
 
     @classmethod
@@ -54,28 +54,31 @@ class Priced:
             adjacency=REPLACE_ONE if public else ADD_REMOVE,
             budget=PrivacyBudget(epsilon=epsilon, delta=delta),
             learner=learner,
-            coins=PublicCoins(1),
+            randomness=PublicRandomness(1),
         )
         (scheduled,) = plan.schedule.releases
-        spreads = {name: ask.spread for name, ask in scheduled.asks.items()}
-        public_facts = scheduled.public(PublicCoins(1))
+        noise_distributions = {
+            name: planned_query.noise_distribution
+            for name, planned_query in scheduled.queries.items()
+        }
+        public_facts = scheduled.public(PublicRandomness(1))
         encoded = project_table(public_facts.domain, {"x": records()})
-        return cls(learner, scheduled, public_facts, spreads, encoded)
+        return cls(learner, scheduled, public_facts, noise_distributions, encoded)
 
     def published(self, seed: int) -> object:
         """The table of one draw."""
         state, number = self.learner.start(self.public), 0
         while (query := self.learner.ask(state)) is not None:
             number += 1
-            ask = self.scheduled.asks[query.name]
-            coins = SecretCoins.rehearsal(seed)
+            planned_query = self.scheduled.queries[query.name]
+            randomness = SecretRandomness.rehearsal(seed)
             value = self.learner.statistic(
-                query, self.encoded, self.public, coins.learner(0, query.name, number)
+                query, self.encoded, self.public, randomness.learner(0, query.name, number)
             )
-            released = ask.release(value, query, coins.noise(0, query.name, number))
+            released = planned_query.release(value, query, randomness.noise(0, query.name, number))
             answer = Answer(
-                query=query, number=number, value=released, mechanism=ask.mechanism,
-                spread=ask.spread,
+                query=query, number=number, value=released, mechanism=planned_query.mechanism,
+                noise_distribution=planned_query.noise_distribution,
             )  # fmt: skip
             state = self.learner.update(state, answer)
         return self.learner.model(state).tables[""]
@@ -90,20 +93,23 @@ def prefixes(kind: str, cells: int, epsilon: float, delta: float, draws: int) ->
     """Root mean square error by formula and by draws, the bars, and how often all hold."""
     learner, found = Workload(column="x", bins=cells, ask_for=kind), {}
     counts = np.histogram(records(), bins=cells, range=(LOW, HIGH))[0]
-    for bars in ("joint", "single"):
-        priced = Priced.of(attrs.evolve(learner, bars=bars), epsilon, delta)
+    for intervals in ("joint", "single"):
+        priced = Priced.of(attrs.evolve(learner, bars=intervals), epsilon, delta)
         strategy = priced.learner.strategy(priced.public)
-        truth, law = strategy.answers @ (strategy.measured @ counts), priced.spreads["measured"]
-        rms = law.std * math.sqrt(strategy.total / len(truth))
-        half = priced.learner.half_widths(law, priced.public)
-        squares, held = [], 0
+        truth, distribution = (
+            strategy.answers @ (strategy.measured @ counts),
+            priced.noise_distributions["measured"],
+        )
+        rms = distribution.std * math.sqrt(strategy.total / len(truth))
+        half = priced.learner.half_widths(distribution, priced.public)
+        squares, covered = [], 0
         # Draws of what was published then take hours of many cells: the formula has to serve.
-        for seed in range(draws if bars == "joint" or cells <= MOST_DRAWN else 0):
+        for seed in range(draws if intervals == "joint" or cells <= MOST_DRAWN else 0):
             table = priced.published(seed)
             squares.append(float(np.mean((table.estimate - truth) ** 2)))
-            held += bool(((table.low - 1e-6 <= truth) & (truth <= table.high + 1e-6)).all())
+            covered += bool(((table.low - 1e-6 <= truth) & (truth <= table.high + 1e-6)).all())
         drawn = math.sqrt(np.mean(squares)) if squares else math.nan
-        found[bars] = (rms, drawn, float(half.max()), held / draws if squares else math.nan)
+        found[intervals] = (rms, drawn, float(half.max()), covered / draws if squares else math.nan)
     title = f"{cells} {kind} at ({epsilon:g}, {delta:g})"
     joint, single = found["joint"], found["single"]
     compare(f"{title}, error by formula", joint[0], single[0])
@@ -113,14 +119,14 @@ def prefixes(kind: str, cells: int, epsilon: float, delta: float, draws: int) ->
 
 
 def quantiles(
-    shares: tuple[float, ...], epsilon: float, delta: float, draws: int, *, public: bool
+    fractions: tuple[float, ...], epsilon: float, delta: float, draws: int, *, public: bool
 ) -> None:
     """The bars before data, and errors and widths of intervals in ranks over draws."""
-    learner, values, found = Quantiles(column="x", quantiles=shares), np.sort(records()), {}
-    wanted = np.array(shares) * RECORDS
+    learner, values, found = Quantiles(column="x", quantiles=fractions), np.sort(records()), {}
+    wanted = np.array(fractions) * RECORDS
     for method in (None, "choice"):
         priced = Priced.of(attrs.evolve(learner, method=method), epsilon, delta, public=public)
-        errors, widths, held = [], [], 0
+        errors, widths, covered = [], [], 0
         for seed in range(draws):
             table = priced.published(seed)
             # The distance of a rank from those of a value: 0 where the value has this rank.
@@ -131,11 +137,11 @@ def quantiles(
             first = np.searchsorted(values, table.low - 1e-9, side="left")
             last = np.searchsorted(values, table.high + 1e-9, side="right")
             widths.append(np.maximum(last - wanted, wanted - first))
-            held += bool(((first <= wanted) & (wanted <= last)).all())
-        (line, *_) = priced.learner.forecast(priced.public, priced.spreads)
+            covered += bool(((first <= wanted) & (wanted <= last)).all())
+        (line, *_) = priced.learner.forecast(priced.public, priced.noise_distributions)
         rms = math.sqrt(np.mean(np.square(errors)))
-        found[method] = (rms, float(np.mean(widths)), held / draws, line)
-    title = f"{len(shares)} quantile(s) at ({epsilon:g}, {delta:g})"
+        found[method] = (rms, float(np.mean(widths)), covered / draws, line)
+    title = f"{len(fractions)} quantile(s) at ({epsilon:g}, {delta:g})"
     title += f", {'public' if public else 'private'} n"
     here, before = found[None], found["choice"]
     print(f"{title}: {here[3]}; before {before[3]}")
@@ -160,9 +166,9 @@ def main() -> None:
         ("prefixes", 1024, 0.5, 1e-6),
     ):
         prefixes(kind, cells, epsilon, delta, draws)
-    for shares in ((0.5,), (0.25, 0.5, 0.75), DECILES):
+    for fractions in ((0.5,), (0.25, 0.5, 0.75), DECILES):
         for delta, public in ((1e-6, False), (1e-6, True), (0.0, False)):
-            quantiles(shares, 0.5, delta, draws, public=public)
+            quantiles(fractions, 0.5, delta, draws, public=public)
 
 
 if __name__ == "__main__":

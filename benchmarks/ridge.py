@@ -46,7 +46,7 @@ def main():
             learner=Ridge(features=CosSin(count=count), regularization=0.1),
             mechanism=Gaussian(),
         )
-        features = CosSin(count=count).draw(domain, dpcore.PublicCoins(1))
+        features = CosSin(count=count).draw(domain, dpcore.PublicRandomness(1))
         encoded = encode_table(domain, table)
         peer = SklearnRidge(alpha=0.1 * RECORDS, fit_intercept=False, solver="cholesky")
         pairs = []

@@ -58,8 +58,8 @@ def collect_data(path, folder):
     subprocess.run(visits, check=True, stdout=subprocess.DEVNULL)
     if data := os.environ.get("DPCORE_DATA"):
         shutil.copy(Path(data) / "insurance.csv", folder)
-    for beside in (path, *path.parent.glob("*.csv")):
-        shutil.copy(beside, folder)
+    for adjacent in (path, *path.parent.glob("*.csv")):
+        shutil.copy(adjacent, folder)
 
 
 def write_spec(name, folder):
@@ -150,13 +150,15 @@ def print_constants():
         stated, _, seconds = figures[name]
         known = sum(cost * (stated[key] - base[key]) for key, cost in costs.items())
         costs[name] = (seconds - base_seconds - known) / (stated[name] - base[name])
-    processes, beside = [], []
+    processes, adjacent = [], []
     for stated, memory, seconds in measure_examples(()):
         processes.append(memory - (stated["memory"] - base["memory"]))
         known = sum(cost * stated[key] for key, cost in costs.items())
-        beside.append((stated["passes"], seconds - known))
-    starts = [seconds for asks, seconds in beside if asks < FEW]
-    passes = [(seconds - middle(starts)) / asks for asks, seconds in beside if asks > MANY]
+        adjacent.append((stated["passes"], seconds - known))
+    starts = [seconds for queries, seconds in adjacent if queries < FEW]
+    passes = [
+        (seconds - middle(starts)) / queries for queries, seconds in adjacent if queries > MANY
+    ]
     print_constant("_START", starts)
     print_constant("_PASS", passes)
     print_constant("_WORK", [costs["work"]])

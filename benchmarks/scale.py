@@ -103,7 +103,7 @@ def written(folder: Path, records: int, columns: int) -> Path:
 class Timed(LocalEngine):
     """A local engine that notes its seconds, and ends a run after some asks of each shape."""
 
-    asks: int = 3
+    query_count: int = 3
     seconds: dict[str, list[float]] = attrs.field(factory=dict)
     worked: dict[str, list[tuple[float, float]]] = attrs.field(factory=dict)
 
@@ -115,10 +115,12 @@ class Timed(LocalEngine):
         return found
 
     def total(self, task: Task) -> Folded:
-        """As a local engine, timed; after `asks` of one shape the first total is repeated."""
+        """As a local engine, timed; after `query_count` of one shape the first total is
+        repeated.
+        """
         name = str(task.zero[0].shape)
         spent = self.seconds.setdefault(name, [])
-        if len(spent) > self.asks:
+        if len(spent) > self.query_count:
             return task.zero  # the learner's path from here on is of no interest
         began, worked = time.perf_counter(), time.process_time()
         found = super().total(task)
@@ -164,7 +166,9 @@ def source_of(path: Path, records: int, columns: int) -> Source:
     return open_source(str(path), None, Csv(), domain(records, columns))
 
 
-def run(learner: Any, path: Path, records: int, columns: int, asks: int, threads: int) -> dict:
+def run(
+    learner: Any, path: Path, records: int, columns: int, query_count: int, threads: int
+) -> dict:
     """Seconds per 10^6 records of loading and of asks, and the peak of memory in MB."""
     plan = dpcore.price(
         domain=domain(records, columns),
@@ -174,9 +178,13 @@ def run(learner: Any, path: Path, records: int, columns: int, asks: int, threads
         budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-9),
         blocks=True,
     )
-    summed = all(isinstance(ask.query, dpcore.SumQuery) for ask in plan.schedule.asks)
-    assert not summed or all(ask.sensitivity.solver_error == 0 for ask in plan.schedule.asks)
-    with Timed(asks=asks, threads=threads, spool=path.parent) as engine:
+    summed = all(
+        isinstance(planned_query.query, dpcore.SumQuery) for planned_query in plan.schedule.queries
+    )
+    assert not summed or all(
+        planned_query.sensitivity.solver_error == 0 for planned_query in plan.schedule.queries
+    )
+    with Timed(query_count=query_count, threads=threads, spool=path.parent) as engine:
         plan.run(source_of(path, records, columns), engine=engine, replaying=HERE)
     per = {
         name: [round(1e6 * s / records, 4) for s in spent[:4]]
@@ -195,7 +203,9 @@ def run(learner: Any, path: Path, records: int, columns: int, asks: int, threads
 def same_bits(path: Path, records: int, columns: int) -> dict:
     """The sufficient statistics of the file from 1, 2 and 7 threads, and other blocks."""
     learner = SufficientStatistics(features=Identity())
-    public = dpcore.Public(domain=domain(records, columns), coins=dpcore.PublicCoins(1), mu=1.0)
+    public = dpcore.Public(
+        domain=domain(records, columns), randomness=dpcore.PublicRandomness(1), mu=1.0
+    )
     (query,) = learner.queries(public)
     query = require_sum(query, learner)
     zero = (dpcore.exact.Exact.zeros(query.shape, query.sum.unit),)
@@ -304,13 +314,13 @@ def loading(path: Path, records: int, columns: int) -> dict:
 
 
 QUESTIONS: dict[str, Callable[..., dict]] = {
-    "exact_sum": lambda path, n, d, asks, threads: exact_sum(),
-    "csv": lambda path, n, d, asks, threads: csv_read(d),
-    "loading": lambda path, n, d, asks, threads: loading(path, n, d),
-    "ridge": lambda path, n, d, asks, threads: run(
-        Ridge(features=Identity(), regularization=0.01), path, n, d, asks, threads
+    "exact_sum": lambda path, n, d, query_count, threads: exact_sum(),
+    "csv": lambda path, n, d, query_count, threads: csv_read(d),
+    "loading": lambda path, n, d, query_count, threads: loading(path, n, d),
+    "ridge": lambda path, n, d, query_count, threads: run(
+        Ridge(features=Identity(), regularization=0.01), path, n, d, query_count, threads
     ),
-    "output_perturbation": lambda path, n, d, asks, threads: run(
+    "output_perturbation": lambda path, n, d, query_count, threads: run(
         OutputPerturbation(features=Identity(), total_regularization=1e-3 * n, clip=0.5),
         path,
         n,
@@ -318,14 +328,16 @@ QUESTIONS: dict[str, Callable[..., dict]] = {
         400,
         threads,
     ),
-    "sufficient_statistics": lambda path, n, d, asks, threads: run(
-        SufficientStatistics(features=Identity()), path, n, d, asks, threads
+    "sufficient_statistics": lambda path, n, d, query_count, threads: run(
+        SufficientStatistics(features=Identity()), path, n, d, query_count, threads
     ),
-    "staged_gradient": lambda path, n, d, asks, threads: run(
-        StagedGradient(), path, n, d, asks, threads
+    "staged_gradient": lambda path, n, d, query_count, threads: run(
+        StagedGradient(), path, n, d, query_count, threads
     ),
-    "same_bits": lambda path, n, d, asks, threads: same_bits(path, n, d),
-    "ratio": lambda path, n, d, asks, threads: run(StagedGradient(), path, n, d, max(asks, 8), 1),
+    "same_bits": lambda path, n, d, query_count, threads: same_bits(path, n, d),
+    "ratio": lambda path, n, d, query_count, threads: run(
+        StagedGradient(), path, n, d, max(query_count, 8), 1
+    ),
 }
 
 
@@ -347,7 +359,7 @@ def main() -> None:
             subprocess.run(command, check=True)
         return
     path = given.folder / f"scale-{records}-{given.columns}.parquet"
-    found = QUESTIONS[given.only](path, records, given.columns, given.asks, given.threads)
+    found = QUESTIONS[given.only](path, records, given.columns, given.query_count, given.threads)
     print(json.dumps({given.only: found}))
 
 

@@ -79,11 +79,11 @@ def task() -> Task:
     return Task(part=part, zero=(Exact.zeros((_COLUMNS + 1,), unit),))
 
 
-def median(work: Callable[[], Any], asks: int) -> float:
+def median(work: Callable[[], Any], query_count: int) -> float:
     """Milliseconds of the middle of so many calls, after one that does not count."""
     work()
     spent = []
-    for _ in range(asks):
+    for _ in range(query_count):
         began = time.perf_counter()
         work()
         spent.append(1e3 * (time.perf_counter() - began))
@@ -168,7 +168,7 @@ def priced(learner: Any, records: int, columns: int) -> Any:
         learner=learner,
         mechanism=Gaussian(),
         budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-9),
-        coins=dpcore.PublicCoins(7),
+        randomness=dpcore.PublicRandomness(7),
         blocks=True,
     )
 
@@ -199,7 +199,7 @@ def same(folder: Path, several: list[int]) -> dict[str, Any]:
 
 def released(plan: Any, source: Any, engine: Any) -> list[bytes]:
     """All answers, with known secret coins."""
-    secret = dpcore.SecretCoins.rehearsal(5)
+    secret = dpcore.SecretRandomness.rehearsal(5)
     outcome = plan.run(source, secret=secret, engine=engine, replaying=HERE)
     return [answer.value.tobytes() for answer in outcome.answers["release"]]
 
@@ -219,10 +219,10 @@ def main() -> None:
     elif given.same is not None:
         print(json.dumps(same(given.folder, given.same), indent=2))
     else:
-        print(json.dumps(small(given.folder, int(given.records), given.workers, given.asks)))
+        print(json.dumps(small(given.folder, int(given.records), given.workers, given.query_count)))
 
 
-def small(folder: Path, records: int, workers: int, asks: int) -> dict[str, Any]:
+def small(folder: Path, records: int, workers: int, query_count: int) -> dict[str, Any]:
     """Ten files against a hundred, and the peer."""
     found: dict[str, Any] = {}
     encode = partial(project_table, domain(records, _COLUMNS))
@@ -236,14 +236,14 @@ def small(folder: Path, records: int, workers: int, asks: int) -> dict[str, Any]
             found[f"{len(parts)} parts: load, s"] = round(time.perf_counter() - began, 2)
             asked = Task(part=task().part, zero=(Exact.zeros((shape,), -30),))
             found[f"{len(parts)} parts: an ask, ms"] = median(
-                lambda engine=engine, asked=asked: engine.total(asked), asks
+                lambda engine=engine, asked=asked: engine.total(asked), query_count
             )
             if files == 100:
-                found |= peer(engine.client, path, asks)
+                found |= peer(engine.client, path, query_count)
     return found
 
 
-def peer(client: Any, path: str, asks: int) -> dict[str, float | str]:
+def peer(client: Any, path: str, query_count: int) -> dict[str, float | str]:
     """Sums by dask.dataframe: as floats come, and rounded to steps of 2^-30 as ours are.
 
     Frames are kept in the workers' memory, or read from their files at every ask.
@@ -259,10 +259,10 @@ def peer(client: Any, path: str, asks: int) -> dict[str, float | str]:
         kept = read.persist()
         for name, frame in (("kept", kept), ("from files", read)):
             found[f"dask.dataframe, {name}: a plain sum, ms"] = median(
-                lambda frame=frame: frame.sum().compute(), asks
+                lambda frame=frame: frame.sum().compute(), query_count
             )
             found[f"dask.dataframe, {name}: the same sum, ms"] = median(
-                lambda frame=frame: rounded(frame).compute(), asks
+                lambda frame=frame: rounded(frame).compute(), query_count
             )
     return found
 

@@ -22,7 +22,7 @@ from scipy.linalg import blas, lapack
 from sklearn.kernel_ridge import KernelRidge
 
 import dpcore
-from dpcore import Categories, Domain, PrivacyBudget, PublicCoins, Range, Release
+from dpcore import Categories, Domain, PrivacyBudget, PublicRandomness, Range, Release
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.transcript.replay_process import HERE
@@ -70,7 +70,7 @@ def waves(repetitions: int) -> None:
 def min_norm(count: int, repetitions: int) -> None:
     """A fit of random cosines against numpy's pseudo-inverse, and against its Gram matrix alone."""
     rng = np.random.default_rng(1)
-    features = Cosines(count=count).draw(numbers(RECORDS), PublicCoins(1))
+    features = Cosines(count=count).draw(numbers(RECORDS), PublicRandomness(1))
     rows = rng.normal(size=(RECORDS, COLUMNS))
     labels = rng.uniform(-1, 1, RECORDS)
     matrix = np.asfortranarray(features(rows))
@@ -99,7 +99,7 @@ def large_min_norm(repetitions: int) -> None:
     """5847 records, where the factorisation counts too."""
     rng = np.random.default_rng(2)
     records, count = 5847, 10_000
-    features = Cosines(count=count).draw(numbers(records), PublicCoins(1))
+    features = Cosines(count=count).draw(numbers(records), PublicRandomness(1))
     rows = 2 * rng.normal(size=(records, COLUMNS))
     labels = rng.uniform(-1, 1, records)
     matrix = np.asfortranarray(features(rows))
@@ -203,7 +203,7 @@ def staged(folder: Path, repetitions: int) -> None:
             {"run": lambda plan=plan: plan.run(table, replaying=HERE)}, repetitions
         )["run"]
         print(
-            f"staged_gradient, {len(rows)} records, epsilon {epsilon:g}, {plan.most_asks} exact "
+            f"staged_gradient, {len(rows)} records, epsilon {epsilon:g}, {plan.most_queries} exact "
             f"releases: {seconds:.3f} s (goal < 0.2)"
         )
 

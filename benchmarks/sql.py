@@ -23,7 +23,7 @@ from dpcore.learners.sums import SumPart
 from dpcore.private.engines.base import Workload
 from dpcore.private.engines.local import LocalEngine
 from dpcore.private.engines.records import EngineRecords
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_engines.sql.engine import Sql
@@ -87,7 +87,7 @@ def workload(folder):
     }
     sums = []
     for name, learner in learners.items():
-        public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+        public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
         (query,) = learner.queries(public)
         sums.append((name, SumPart(learner=learner, query=query, public=public)))
     return Workload(
@@ -110,7 +110,7 @@ def measure(name, folder):
         engine.accept(lambda: asked)
         if name == "sql":
             engine._session.server.connection.execute("SET threads = 1")
-        law, start = time.process_time() - start, time.process_time()
+        distribution, start = time.process_time() - start, time.process_time()
         count = sum(engine.load(asked.source.parts(), asked.encode))
         load = time.process_time() - start
         records = EngineRecords(engine=engine, places=count, count=count)
@@ -124,7 +124,13 @@ def measure(name, folder):
     status = dict(line.split(":", 1) for line in lines)
     memory = int(status["VmHWM"].split()[0]) / 1e3
     digest = hashlib.sha256(repr(integers).encode()).hexdigest()
-    return {"law": law, "load": load, "total": total, "megabytes": memory, "digest": digest}
+    return {
+        "law": distribution,
+        "load": load,
+        "total": total,
+        "megabytes": memory,
+        "digest": digest,
+    }
 
 
 def main():

@@ -40,9 +40,9 @@ from dpcore import (
     Categories,
     Domain,
     PrivacyBudget,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.encoding.tables import project_table
 from dpcore_statistics.count import Count
@@ -113,25 +113,28 @@ def ours(subject: Case, learner: Any, budget: tuple[float, float], *, public: bo
         adjacency=REPLACE_ONE if public else ADD_REMOVE,
         budget=PrivacyBudget(epsilon=budget[0], delta=budget[1]),
         learner=learner,
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
     )
     # The exact sums of the records are computed once: a draw is one of the noise.
     (scheduled,) = plan.schedule.releases
-    (ask,), learner_public = scheduled.asks.values(), scheduled.public(PublicCoins(1))
+    (planned_query,), learner_public = (
+        scheduled.queries.values(),
+        scheduled.public(PublicRandomness(1)),
+    )
     records = project_table(domain, {"x": subject.values, "g": subject.groups})
-    coins = SecretCoins.rehearsal(0).learner(0, ask.query.name, 1)
-    exact = scheduled.learner.statistic(ask.query, records, learner_public, coins)
+    randomness = SecretRandomness.rehearsal(0).learner(0, planned_query.query.name, 1)
+    exact = scheduled.learner.statistic(planned_query.query, records, learner_public, randomness)
     state = scheduled.learner.start(learner_public)
 
     def draw(number: int) -> Numbers:
         # Learners draw apart, so that the luck of a few draws is not that of every line.
-        noise = SecretCoins.rehearsal(number).noise(0, f"{learner}", 1)
+        noise = SecretRandomness.rehearsal(number).noise(0, f"{learner}", 1)
         answer = Answer(
-            query=ask.query,
+            query=planned_query.query,
             number=1,
-            value=ask.release(exact, ask.query, noise),
-            mechanism=ask.mechanism,
-            spread=ask.spread,
+            value=planned_query.release(exact, planned_query.query, noise),
+            mechanism=planned_query.mechanism,
+            noise_distribution=planned_query.noise_distribution,
         )
         release = scheduled.learner.model(scheduled.learner.update(state, answer))
         numbers = [

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcore import Answer, Categories, Domain, Public, PublicCoins, SecretCoins
+from dpcore import Answer, Categories, Domain, Public, PublicRandomness, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore_synthetic.generate import generate
 from dpcore_synthetic.learner import Rows
 
@@ -31,7 +31,7 @@ FILES = {
     "diamonds": DATA / "tables" / "diamonds.csv",
     "wages": DATA / "tables" / "wages.csv",
 }
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 
 
 def codes_of(path):
@@ -58,15 +58,15 @@ def last_answer(learner, records, public, rho, seed):
     rng, state = np.random.default_rng(seed), learner.start(public)
     queries = learner.queries(public)
     while (query := learner.ask(state)) is not None:
-        share = query.share if len(queries) > 1 else 1.0
-        width = 1 / np.sqrt(2 * rho * share)
+        fraction = query.share if len(queries) > 1 else 1.0
+        width = 1 / np.sqrt(2 * rho * fraction)
         exact = learner.statistic(query, records, public, SECRET).floats()
         answer = Answer(
             query=query,
             number=1,
             value=exact + rng.normal(0, width, exact.shape),
             mechanism=Gaussian(),
-            spread=NormalSpread(width=width),
+            noise_distribution=NormalDistribution(width=width),
         )
         state = learner.update(state, answer)
     return state.answers[-1]
@@ -92,11 +92,11 @@ def measure(columns, rho, seed):
             for name, codes in columns.items()
         }
     )
-    public = Public(domain=domain, coins=PublicCoins(seed), mu=np.sqrt(2 * rho))
+    public = Public(domain=domain, randomness=PublicRandomness(seed), mu=np.sqrt(2 * rho))
     records = project_table(domain, {name: codes.tolist() for name, codes in columns.items()})
     display, names = released(Rows(), records, public, rho, seed)
     start = time.process_time()
-    rows = generate(display, round(display.n), 6, public.coins.stream("synthetic.rows"))
+    rows = generate(display, round(display.n), 6, public.randomness.stream("synthetic.rows"))
     seconds, distances = time.process_time() - start, []
     for (a, b), shown in display.pairs.items():
         size = shown.shape[1]

@@ -31,7 +31,7 @@ from importlib.util import find_spec
 import numpy as np
 from synthetic import DATA, codes_of, distance, last_answer, released
 
-from dpcore import Categories, Domain, Public, PublicCoins
+from dpcore import Categories, Domain, Public, PublicRandomness
 from dpcore.encoding.tables import project_table
 from dpcore_models.measurements.residuals import PLACES
 from dpcore_statistics.histogram import shown_counts
@@ -50,8 +50,8 @@ def survey():
     columns = {}
     for number in range(24):
         count = 16 if number < 16 else int(rng.integers(2, 7))
-        shares = rng.dirichlet(np.full(count, 0.7), 4)
-        columns[f"q{number}"] = np.array([rng.choice(count, p=shares[kind]) for kind in kinds])
+        proportions = rng.dirichlet(np.full(count, 0.7), 4)
+        columns[f"q{number}"] = np.array([rng.choice(count, p=proportions[kind]) for kind in kinds])
     return columns
 
 
@@ -97,7 +97,9 @@ def in_dpcore(rows, sizes, rho, seed):
         name: Categories((*range(size),), default=0)
         for name, size in zip(names, sizes, strict=True)
     }
-    public = Public(domain=Domain(columns=rules), coins=PublicCoins(seed), mu=np.sqrt(2 * rho))
+    public = Public(
+        domain=Domain(columns=rules), randomness=PublicRandomness(seed), mu=np.sqrt(2 * rho)
+    )
     return public, project_table(public.domain, dict(zip(names, rows.T.tolist(), strict=True)))
 
 
@@ -111,7 +113,7 @@ def rows_of_ours(rows, sizes, rho, seed, triples="paying"):
     """`synthetic.rows`."""
     public, records = in_dpcore(rows, sizes, rho, seed)
     display, _ = released(Rows(triples=triples), records, public, rho, seed)
-    stream = public.coins.stream("synthetic.rows")
+    stream = public.randomness.stream("synthetic.rows")
     return generate(display, round(display.n), 6, stream)
 
 
@@ -134,7 +136,7 @@ def shrunk_pairs(rows, sizes, rho, seed, objective="display"):
     answer = last_answer(learner, records, public, rho, seed)
     measured = learner.answered(answer.query, public)
     residuals, workload = measured.plan.residuals, measured.workload
-    variances = residuals.noise(np.ldexp(answer.spread.std, PLACES))
+    variances = residuals.noise(np.ldexp(answer.noise_distribution.std, PLACES))
     noise = dict(zip(workload.subsets, variances, strict=True))
     value = np.ldexp(np.asarray(answer.value), PLACES)
     estimates = dict(zip(workload.tables, residuals.estimates(value, None), strict=True))

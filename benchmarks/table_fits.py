@@ -113,7 +113,7 @@ def shapes(records):
     return {"cells": cells, "seconds": seconds, "loops": loops, "MB": peak(), "MB before": first}
 
 
-def alone(*options):
+def single(*options):
     """What a process of its own measures."""
     command = [sys.executable, __file__, *map(str, options)]
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -142,11 +142,11 @@ def main():
             print(json.dumps(measure(records)))
         elif arguments.cells:
             options = ("--records", records, "--cells", "--edition", 2)
-            turns = [alone(*options) for _ in range(arguments.turns)]
+            turns = [single(*options) for _ in range(arguments.turns)]
             print(json.dumps({"records": records, **least(turns)}), flush=True)
         else:
             turns = [
-                [alone("--records", records, "--edition", edition) for edition in (1, 2)]
+                [single("--records", records, "--edition", edition) for edition in (1, 2)]
                 for _ in range(arguments.turns)
             ]
             first, second = (least(pairs) for pairs in zip(*turns, strict=True))

@@ -17,10 +17,11 @@
 clips that adapt; and `chosen`, with one of four rates by the best of ten runs on average, and with
 each of them alone. `step` needs JAX: both sides see the same batch, and processor times are
 compared.
-`door` rounds, draws noise and releases, with records left out. `noise` compares the error of
-running totals with that of independent noise at the same guarantee, where a record is in one step;
-`sampled` where records are drawn, by plans that are priced as a run would be. `models` compares
-what one pass over 60,000 synthetic records learns with and without bands. `images` takes steps of
+`release_through` rounds, draws noise and releases, with records left out. `noise` compares the
+error of running totals with that of independent noise at the same guarantee, where a record is in
+one step; `sampled` where records are drawn, by plans that are priced as a run would be. `models`
+compares what one pass over 60,000 synthetic records learns with and without bands. `images` takes
+steps of
 256 on an array of 60,000 synthetic images of 28 by 28 pixels: time and memory of the whole run.
 """
 
@@ -42,13 +43,13 @@ from dpcore import (
     Learner,
     PrivacyBudget,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Records,
     SumQuery,
     price,
 )
 from dpcore.claims.mechanisms.noise.grid import Grid
-from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_distribution
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.exact import Exact
@@ -78,8 +79,8 @@ def digits(splits: int) -> None:
     """The defaults, without and with a hidden layer."""
     for hidden in ((), (32,)):
         for epsilon in (1.0, 3.0):
-            mean, spread = digits_accuracy(DenseNetwork(hidden=hidden), epsilon, splits)
-            print(f"hidden={hidden} epsilon={epsilon:g}: {mean:.3f} +- {spread:.3f}", flush=True)
+            mean, deviation = digits_accuracy(DenseNetwork(hidden=hidden), epsilon, splits)
+            print(f"hidden={hidden} epsilon={epsilon:g}: {mean:.3f} +- {deviation:.3f}", flush=True)
 
 
 def clips(splits: int) -> None:
@@ -92,7 +93,7 @@ def clips(splits: int) -> None:
 def quantiles(splits: int) -> None:
     """Clips that follow a quantile, and one that is fixed."""
     candidates = ((None, 1.0), (0.2, 0.5), (0.2, 1.0))
-    compare([DenseNetwork(quantile=share, rate=rate) for share, rate in candidates], splits)
+    compare([DenseNetwork(quantile=fraction, rate=rate) for fraction, rate in candidates], splits)
 
 
 def chosen(splits: int) -> None:
@@ -100,18 +101,18 @@ def chosen(splits: int) -> None:
     candidates = [DenseNetwork(rate=rate) for rate in (0.1, 0.5, 2.0, 10.0)]
     for epsilon in (1.0, 3.0):
         for learner in (*candidates, BestRun(candidates=candidates)):
-            mean, spread = digits_accuracy(learner, epsilon, splits)
+            mean, deviation = digits_accuracy(learner, epsilon, splits)
             name = f"rate={learner.rate:g}" if isinstance(learner, DenseNetwork) else "best_run"
-            print(f"{name} epsilon={epsilon:g}: {mean:.3f} +- {spread:.3f}", flush=True)
+            print(f"{name} epsilon={epsilon:g}: {mean:.3f} +- {deviation:.3f}", flush=True)
 
 
 def compare(learners: list[DenseNetwork], splits: int) -> None:
     """Accuracy on digits of one learner after the other."""
     for epsilon in (1.0, 3.0):
         for learner in learners:
-            mean, spread = digits_accuracy(learner, epsilon, splits)
+            mean, deviation = digits_accuracy(learner, epsilon, splits)
             print(f"clip={learner.clip:g} quantile={learner.quantile} rate={learner.rate:g} "
-                  f"decay={learner.decay:g} epsilon={epsilon:g}: {mean:.3f} +- {spread:.3f}",
+                  f"decay={learner.decay:g} epsilon={epsilon:g}: {mean:.3f} +- {deviation:.3f}",
                   flush=True)  # fmt: skip
 
 
@@ -152,15 +153,20 @@ def step() -> None:
     rng = np.random.default_rng(0)
     for width, *hidden in NETWORKS:
         learner = DenseNetwork(hidden=tuple(hidden))
-        public = Public(domain=domain(width, BATCH, -1, 1), coins=PublicCoins(1))
+        public = Public(domain=domain(width, BATCH, -1, 1), randomness=PublicRandomness(1))
         (query,) = learner.queries(public)
-        weights = learner.initial(public.coins.stream("training.start"), public.domain)
+        weights = learner.initial(public.randomness.stream("training.start"), public.domain)
         weights[-10 * (hidden[-1] + 1) :] = rng.normal(size=10 * (hidden[-1] + 1)) * 0.1
         records = Records(
             features=rng.uniform(-1, 1, (BATCH, width)), labels=rng.integers(0, 10, BATCH) * 1.0
         )
-        ask, release = query.with_args({"weights": weights}), door(query.real_size)
-        exact = processor_time(partial(exact_step, learner, ask, records, public, release))
+        planned_query, release = (
+            query.with_args({"weights": weights}),
+            release_through(query.real_size),
+        )
+        exact = processor_time(
+            partial(exact_step, learner, planned_query, records, public, release)
+        )
         floats = processor_time(float_step(width, hidden, weights, records))
         print(f"{width}-{hidden}: {query.real_size} weights, {exact:.4f} s, floats {floats:.4f} s, "
               f"ratio {exact / floats:.2f}", flush=True)  # fmt: skip
@@ -168,22 +174,25 @@ def step() -> None:
 
 def exact_step(
     learner: DenseNetwork,
-    ask: SumQuery,
+    planned_query: SumQuery,
     records: Records,
     public: Public,
     release: Callable[[Exact], np.ndarray],
 ) -> np.ndarray:
-    return release(learner.total_of(ask, records, public))
+    return release(learner.total_of(planned_query, records, public))
 
 
-def door(size: int) -> Callable[[Exact], np.ndarray]:
+def release_through(size: int) -> Callable[[Exact], np.ndarray]:
     """Round to the grid, add exact noise, and make floats of it."""
     grid = Grid.for_release(1.0, size, Distance.L2)
-    law, noise = gaussian_law(1e6, size), Stream(b"0" * 32, ("noise",), secret=True)
+    distribution, noise = (
+        gaussian_distribution(1e6, size),
+        Stream(b"0" * 32, ("noise",), secret=True),
+    )
 
     def release(total: Exact) -> np.ndarray:
         steps = grid.round(total)
-        steps += law.symmetric(size, noise)
+        steps += distribution.symmetric(size, noise)
         return grid.values(steps)
 
     return release
@@ -222,11 +231,11 @@ def float_step(
     return lambda: descend(*arguments).block_until_ready()
 
 
-def doors() -> None:
+def boundaries() -> None:
     """The door's share of a step, at 10^5 and 10^6 coordinates."""
     for size in (10**5, 10**6):
         total = Exact.of(np.random.default_rng(0).integers(-(2**40), 2**40, size), -20)
-        release = door(size)
+        release = release_through(size)
         normal = processor_time(lambda size=size: np.random.default_rng(0).standard_normal(size))
         seconds = processor_time(lambda release=release, total=total: release(total))
         print(f"{size} coordinates: {seconds:.4f} s, standard_normal {normal:.4f} s", flush=True)
@@ -235,13 +244,13 @@ def doors() -> None:
 def noise() -> None:
     """Error of running totals over that of independent noise: bands, the full root, and a tree."""
     for steps in (100, 300, 1000):
-        shares = []
+        fractions = []
         for count in (4, 16, 64, steps):
             totals = certificate(best_bands(count, steps), steps)
-            shares.append(f"{count} bands {totals.error / totals.independent:.3f}")
+            fractions.append(f"{count} bands {totals.error / totals.independent:.3f}")
         least = totals.least / totals.independent
         tree = tree_error(steps) / math.sqrt((steps + 1) / 2)
-        print(f"{steps} steps: {', '.join(shares)}, none below {least:.3f}, "
+        print(f"{steps} steps: {', '.join(fractions)}, none below {least:.3f}, "
               f"binary tree {tree:.3f}", flush=True)  # fmt: skip
 
 
@@ -274,11 +283,13 @@ def sampled() -> None:
                     learner=DenseNetwork(steps=steps, batch=batch, bands=count),
                 )
                 bands = best_bands(count, steps) if count > 1 else (1,)
-                width = plan.schedule.asks[0].spread.std
+                width = plan.schedule.queries[0].noise_distribution.std
                 errors[count] = width * certificate(bands, steps).error
-            shares = [f"{count} bands {error / errors[1]:.3f}" for count, error in errors.items()]
+            fractions = [
+                f"{count} bands {error / errors[1]:.3f}" for count, error in errors.items()
+            ]
             print(f"{records} records, batch {batch}, {steps} steps, epsilon {epsilon:g}: "
-                  f"{', '.join(shares[1:])}", flush=True)  # fmt: skip
+                  f"{', '.join(fractions[1:])}", flush=True)  # fmt: skip
 
 
 def synthetic(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -350,4 +361,4 @@ if __name__ == "__main__":
     if command in repeated:
         repeated[command](int(sys.argv[2]) if len(sys.argv) > 2 else 12)
     else:
-        {"step": step, "door": doors, "noise": noise, "sampled": sampled}[command]()
+        {"step": step, "door": boundaries, "noise": noise, "sampled": sampled}[command]()

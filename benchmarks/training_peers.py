@@ -26,7 +26,7 @@ import numpy as np
 from board.entries import opacus_divisor
 from training import TRAINED, domain, table
 
-from dpcore import ADD_REMOVE, PrivacyBudget, PublicCoins, price
+from dpcore import ADD_REMOVE, PrivacyBudget, PublicRandomness, price
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.plan.plan import Plan
 from dpcore.transcript.replay_process import HERE
@@ -48,7 +48,7 @@ Images = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def layers(hidden: tuple[int, ...]) -> list[np.ndarray]:
     """The weights that all start from, one array a layer; the last row is added as it is."""
     learner = DenseNetwork(hidden=hidden)
-    start = learner.initial(PublicCoins(1).stream("training.start"), FACTS)
+    start = learner.initial(PublicRandomness(1).stream("training.start"), FACTS)
     return [layer.copy() for layer in learner.layers(start, FACTS)]
 
 
@@ -64,7 +64,7 @@ def train_here(images: Images, hidden: tuple[int, ...], epsilon: float) -> Resul
     outcome = plan.run(table(8 * (rows + 1), digits), replaying=HERE)
     seconds = time.process_time() - begin
     predictions = outcome.models["release"].predict(table(8 * (test_rows + 1), test_digits))
-    noise = plan.schedule.asks[0].spread.std
+    noise = plan.schedule.queries[0].noise_distribution.std
     return float((predictions == test_digits).mean()), STEPS / seconds, noise
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dpcore.claims.accounting.budget import PrivacyBudget as PrivacyBudget
     from dpcore.claims.mechanisms.noise.additive import (
         AdditiveNoise as AdditiveNoise,
-        IntegerLaw as IntegerLaw,
+        IntegerDistribution as IntegerDistribution,
     )
     from dpcore.claims.plan.plan import Plan as Plan
     from dpcore.claims.plan.request import Release as Release, Request as Request
@@ -46,7 +46,10 @@ if TYPE_CHECKING:
     from dpcore.published.folder import Run as Run
     from dpcore.published.replay import load_run as load_run, replay as replay
     from dpcore.query import Query as Query, Sum as Sum, SumQuery as SumQuery
-    from dpcore.randomness import PublicCoins as PublicCoins, SecretCoins as SecretCoins
+    from dpcore.randomness import (
+        PublicRandomness as PublicRandomness,
+        SecretRandomness as SecretRandomness,
+    )
     from dpcore.records import Records as Records
     from dpcore.registry.hookspecs import hookimpl as hookimpl
     from dpcore.registry.registry import Registry as Registry
@@ -84,7 +87,7 @@ _HOME = {
     "Engine": "private.engines.base",
     "Event": "event",
     "Guarantee": "guarantee",
-    "IntegerLaw": "claims.mechanisms.noise.additive",
+    "IntegerDistribution": "claims.mechanisms.noise.additive",
     "Learner": "learner",
     "Ledger": "ledger.book",
     "Mechanism": "mechanism",
@@ -93,7 +96,7 @@ _HOME = {
     "Plan": "claims.plan.plan",
     "PrivacyBudget": "claims.accounting.budget",
     "Public": "learner",
-    "PublicCoins": "randomness",
+    "PublicRandomness": "randomness",
     "Published": "learner",
     "Query": "query",
     "REPLACE_LABEL": "adjacency",
@@ -105,7 +108,7 @@ _HOME = {
     "Release": "claims.plan.request",
     "Request": "claims.plan.request",
     "Run": "published.folder",
-    "SecretCoins": "randomness",
+    "SecretRandomness": "randomness",
     "Sensitivity": "sensitivity",
     "SensitivityBound": "bound",
     "Session": "runs.session",
@@ -140,18 +143,19 @@ _IN_MODULES = {
     "dpcore.learner": "AnyLearner",
     "dpcore.ledger": "Charge Reservation",
     "dpcore.mechanism": "AnyMechanism",
-    "dpcore.metrics": "Held Metric PricedMetric",
+    "dpcore.metrics": "HoldOutPredictions Metric PricedMetric",
     "dpcore.models": (
-        "Bars Described Description FeatureMap Features Figures LinearModel LinearNoiseModel "
-        "LinearScoreModel Lines Matrix Model Points ProbabilityModel ScoringModel "
+        "Described Description FeatureMap Features Figures IntervalPicture LinearModel "
+        "LinearNoiseModel LinearScoreModel Lines Matrix Model Points ProbabilityModel ScoringModel "
         "ScoringProbabilityModel Transformer"
     ),
     "dpcore.query": "Reads",
-    "dpcore.randomness": "LearnerCoins Stream",
+    "dpcore.randomness": "LearnerRandomness Stream",
     "dpcore.records": "PublicRecords",
     "dpcore.sampling": "Cyclic Order Poisson WithoutReplacement",
     "dpcore.sensitivity": (
-        "AnySensitivity Conditional HitLaw OverCoins Refuted SensitivityLaw StepSensitivity "
+        "AnySensitivity Conditional HitDistribution OverRandomness Refuted "
+        "SensitivityDistribution StepSensitivity "
         "WorstCase"
     ),
     "dpcore.source": "Part Source",

@@ -249,7 +249,7 @@ class UnknownCountError(UndeclaredError):
     """The exact number of records was asked for, and it is not public."""
 
 
-class CoinsWithheldError(DpcoreError):
+class RandomnessWithheldError(DpcoreError):
     """Public coins were read while a plan is priced without them."""
 
 

@@ -238,8 +238,8 @@ class Event(Shown, ABC):
         is_curve = issubclass(cls, PrivacyCurve)
         refused = _FORMER if is_curve else _FORMER | _OF_CURVES
         # what a class beside an event brings along is passed over as well
-        beside = [base for base in cls.__mro__ if not issubclass(base, Event | PrivacyCurve)]
-        members = {name: value for base in (*beside, cls) for name, value in vars(base).items()}
+        adjacent = [base for base in cls.__mro__ if not issubclass(base, Event | PrivacyCurve)]
+        members = {name: value for base in (*adjacent, cls) for name, value in vars(base).items()}
         former = sorted(refused & members.keys())
         former += sorted(f"{name}()" for name in _METHODS if callable(members.get(name)))
         need(

@@ -72,7 +72,7 @@ class Statistic(enum.StrEnum):
 
 
 @attrs.frozen(kw_only=True)
-class AskGuarantee:
+class QueryGuarantee:
     """What holds of one query's arithmetic.
 
     Args:
@@ -197,7 +197,7 @@ class Basis:
     accountant: str
     sources: tuple[str, ...]
     assumptions: tuple[Assumption, ...] = ()
-    queries: tuple[AskGuarantee, ...] = ()
+    queries: tuple[QueryGuarantee, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -206,8 +206,8 @@ class Provenance:
 
     Args:
         distributions: Versions of the distributions whose code it rests on, by name.
-        door_premises: What the door takes for granted through which the records came; the plan's
-            own are those of the basis.
+        boundary_premises: What the door takes for granted through which the records came; the
+            plan's own are those of the basis.
         replayed: Where its answers were replayed before they were published: "in a clean process",
             or in this one alone, and why; empty of a plan.
         recorded: The ledger that bounds it together with other runs, if one does.
@@ -215,7 +215,7 @@ class Provenance:
     """
 
     distributions: Mapping[str, str] = attrs.field(factory=dict)
-    door_premises: tuple[str, ...] = ()
+    boundary_premises: tuple[str, ...] = ()
     replayed: str = ""
     recorded: Recorded | None = None
     voided: str | None = None
@@ -262,8 +262,8 @@ class Guarantee(Shown):
             "release": str(self.release),
             "assumptions": {a.name: a.text for a in basis.assumptions},
             "premises": list(basis.premises),
-            "door": list(provenance.door_premises),
-            "asks": [ask.to_dict() for ask in basis.queries],
+            "door": list(provenance.boundary_premises),
+            "asks": [planned_query.to_dict() for planned_query in basis.queries],
             "replayed": provenance.replayed,
             "accountant": basis.accountant,
             "sources": list(basis.sources),
@@ -283,7 +283,7 @@ class Guarantee(Shown):
         if self.status is Status.NONE:
             return wrapped(self.claim())
         basis, provenance = self.basis, self.provenance
-        door = "; ".join(provenance.door_premises)
+        release_through = "; ".join(provenance.boundary_premises)
         # Then what is not covered, so that nobody quotes the claim without its limits.
         limits = (
             f"Timing and memory are not covered. Epsilon is stated by {basis.accountant}. It "
@@ -297,7 +297,7 @@ class Guarantee(Shown):
             self.claim(digits),
             *([provenance.recorded.sentence(digits)] if provenance.recorded else []),
             f"Assumed, not derived from the records: {'; '.join(basis.premises)}."
-            + (f" Taken for granted at the door: {door}." if door else ""),
+            + (f" Taken for granted at the door: {release_through}." if release_through else ""),
             " ".join(self._arithmetic()) + replayed,
             limits,
             *(sources or [f"Sources: {'; '.join(basis.sources)}."]),
@@ -323,8 +323,10 @@ class Guarantee(Shown):
     def _arithmetic(self) -> list[str]:
         """One sentence for all queries of which the same holds."""
         names: dict[str, list[str]] = {}
-        for ask in self.basis.queries:
-            names.setdefault(ask.clause(), []).append(f"{ask.release}.{ask.query}")
+        for planned_query in self.basis.queries:
+            names.setdefault(planned_query.clause(), []).append(
+                f"{planned_query.release}.{planned_query.query}"
+            )
         return [
             f"{_listing(group) if len(names) > 1 else 'Every query'}: {clause}."
             for clause, group in names.items()

@@ -40,7 +40,7 @@ class Interval(Shown):
         return self.upper - self.lower
 
 
-class NoiseLaw(ABC):
+class NoiseDistribution(ABC):
     """The law of the noise on one released number: public, and the source of its error bar.
 
     Args:
@@ -62,8 +62,8 @@ class NoiseLaw(ABC):
         """Return the law of the noise once the number is divided by `weight` > 0."""
         names = ("width", "scale", "step", "rounding")
         fields = {name: getattr(self, name) / weight for name in names if hasattr(self, name)}
-        scaled_law: Self = attrs.evolve(cast(Any, self), **fields)
-        return scaled_law
+        scaled_distribution: Self = attrs.evolve(cast(Any, self), **fields)
+        return scaled_distribution
 
     def within(self, miss: float) -> float:
         """Return how far a release lies from the truth at most, but for a probability of `miss`."""
@@ -71,7 +71,7 @@ class NoiseLaw(ABC):
 
 
 @attrs.frozen(kw_only=True)
-class NormalSpread(NoiseLaw):
+class NormalDistribution(NoiseDistribution):
     r"""A Gaussian, or a discrete one on multiples of `step`.
 
     With s the width in steps, :math:`P(|Z|>w)\le P(|N(0,s^2)|>w)` for every integer w >= 0, as the
@@ -112,7 +112,7 @@ class NormalSpread(NoiseLaw):
 
 
 @attrs.frozen(kw_only=True)
-class LaplaceSpread(NoiseLaw):
+class LaplaceDistribution(NoiseDistribution):
     """A Laplace law, or P(z) proportional to exp(-|z|/scale) on multiples of `step`.
 
     Args:
@@ -139,7 +139,7 @@ class LaplaceSpread(NoiseLaw):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class TabulatedSpread(NoiseLaw):
+class TabulatedDistribution(NoiseDistribution):
     """Noise on multiples of `step` whose tails are tabulated, and periodic beyond the table.
 
     Args:
@@ -178,7 +178,7 @@ class TabulatedSpread(NoiseLaw):
 
 
 @attrs.frozen(kw_only=True)
-class ChoiceSpread(NoiseLaw):
+class ChoiceDistribution(NoiseDistribution):
     """How far the score of a chosen candidate lies below the best one.
 
     With probability proportional to exp(-gap/scale), B candidates: P(gap > w) <= B exp(-w/scale).

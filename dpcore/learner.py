@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import ContractError
-from dpcore.randomness import LearnerCoins, PublicCoins
+from dpcore.randomness import LearnerRandomness, PublicRandomness
 
 if TYPE_CHECKING:
     from dpcore.domain.domain import Domain, Table
-    from dpcore.interval import NoiseLaw
+    from dpcore.interval import NoiseDistribution
     from dpcore.mechanism import AnyMechanism
     from dpcore.query import Query
     from dpcore.records import Records
@@ -35,7 +35,7 @@ class Public:
 
     Args:
         domain: Declared facts about the learner's part of the records.
-        coins: The published coins.
+        randomness: The published coins.
         mu: The target budget as a Gaussian-DP parameter times sqrt(the release's share), or None
             for pure budgets: a hint for step counts and clips, on which no claim rests.
         inputs: What earlier releases published, by name: of those that the release names, rebuilt
@@ -45,7 +45,7 @@ class Public:
     """
 
     domain: Domain
-    coins: PublicCoins
+    randomness: PublicRandomness
     mu: float | None = None
     inputs: Mapping[str, Published] = attrs.field(factory=dict, repr=False)
 
@@ -66,14 +66,14 @@ class Answer:
         number: 1 for the first ask of this query, counting up.
         value: The released value, read-only, of the query's shape.
         mechanism: The calibrated mechanism that released it.
-        spread: The law of its noise on each coordinate, where the mechanism states one.
+        noise_distribution: The law of its noise on each coordinate, where the mechanism states one.
     """
 
     query: Query
     number: int
     value: NDArray[Any] = attrs.field(converter=_read_only)
     mechanism: AnyMechanism
-    spread: NoiseLaw | None = None
+    noise_distribution: NoiseDistribution | None = None
 
 
 class Published(Protocol):
@@ -184,33 +184,40 @@ class AnyLearner(ABC):
         """
         return ()
 
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+    def forecast(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> tuple[str, ...]:
         """How wide its error bars will be, one sentence each: known before any record is read.
 
         Args:
-            spreads: The calibrated noise of its queries, by name, where mechanisms state it.
+            noise_distributions: The calibrated noise of its queries, by name, where mechanisms
+                state it.
         """
         return ()
 
-    def bar_share(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+    def relative_half_width(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> float:
         """Its widest error bar as a share of the range that the number can have by declared facts.
 
         Args:
-            spreads: As for `forecast`.
+            noise_distributions: As for `forecast`.
 
         Returns:
             1 or more where the release says nothing; 0 where public facts do not tell.
         """
         return 0.0
 
-    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+    def least_records(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> float:
         """Below about how many records what it publishes says nothing, by public facts alone.
 
         Where there are surely fewer, a run is refused before anything is charged, unless that is
         accepted. No claim rests on it.
 
         Args:
-            spreads: As for `forecast`.
+            noise_distributions: As for `forecast`.
 
         Returns:
             0 where public facts do not tell.
@@ -218,7 +225,9 @@ class AnyLearner(ABC):
         return 0.0
 
     @abstractmethod
-    def statistic(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
+    def statistic(
+        self, query: Any, records: Records, public: Public, secret: LearnerRandomness
+    ) -> Any:
         """PRIVATE, pure: the value of `query` (with its `args`) on the records, before any noise.
 
         Returns:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpcore.errors import ContractError, ReleaseError, need
 from dpcore.event import Event
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import AnySensitivity, Distance, Sensitivity
@@ -88,8 +88,8 @@ class Needs:
     Args:
         distance: The norm in which a sensitivity must be stated.
         query: The class of queries it answers, matched exactly.
-        sensitivities: The classes of sensitivities it prices: with `SensitivityLaw`, laws over
-            orders too.
+        sensitivities: The classes of sensitivities it prices: with `SensitivityDistribution`, laws
+            over orders too.
         integers: Whether `release` takes an exact sum as its integers (`Exact`); others get floats.
         additive: Whether it adds noise to every coordinate, so that a bound in another norm serves
             it too, converted to its own. A choice among scores is none: it takes bounds of scores
@@ -181,7 +181,7 @@ class AnyMechanism(ABC):
         """
         return ""
 
-    def noise_distribution(self, query: Query, sensitivity: Any) -> NoiseLaw | None:
+    def noise_distribution(self, query: Query, sensitivity: Any) -> NoiseDistribution | None:
         """The law of the noise on each coordinate, for error bars; None where it states none."""
         return None
 

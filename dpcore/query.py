@@ -81,7 +81,7 @@ class Sum:
             person adds what their records add.
         each: E > 0: no number of a person's sum is larger in size: it is cut off there before the
             sum is clipped to P. So of counts a person adds at most E to each. With `person` alone.
-        farthest: D > 0: no two persons add vectors that are farther apart, and none adds a longer
+        diameter: D > 0: no two persons add vectors that are farther apart, and none adds a longer
             one, in the query's distance: the author's proof. Of no effect without `person`.
     """
 
@@ -92,7 +92,7 @@ class Sum:
     exponent: int | None = None
     person: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
     each: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
-    farthest: float | None = attrs.field(
+    diameter: float | None = attrs.field(
         default=None, validator=attrs.validators.optional(positive)
     )
 

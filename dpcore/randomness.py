@@ -12,8 +12,8 @@ So threads that work on different asks cannot disturb each other. Secure coins s
 that drew them alone; a forked process draws fresh ones from the operating system. One `Stream`
 object is read by one thread of one process.
 
-* `PublicCoins`: the key is published with the release, so that anyone can redraw the features.
-* `SecretCoins`: the key never leaves the process. The runtime hands out views of it: `learner`
+* `PublicRandomness`: the key is published with the release, so that anyone can redraw the features.
+* `SecretRandomness`: the key never leaves the process. The runtime hands out views of it: `learner`
   views to a private function, noise streams to a mechanism, and its own streams (shuffle, split)
   that nobody else can name. Views are keyed by (release, query, number of the ask).
 """
@@ -36,7 +36,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.checks import fingerprint
-from dpcore.errors import CoinsWithheldError, ContractError
+from dpcore.errors import ContractError, RandomnessWithheldError
 from dpcore.single_use import SingleUse
 
 Path = tuple[str | int, ...]
@@ -261,7 +261,7 @@ def _size(shape: int | Sequence[int]) -> int:
 
 
 @attrs.frozen
-class PublicCoins:
+class PublicRandomness:
     """Coins whose key is published beside the release. What they fix is public knowledge.
 
     Args:
@@ -297,12 +297,12 @@ class PublicCoins:
         result: Made = latest[1]
         return result
 
-    def again(self) -> PublicCoins:
+    def again(self) -> PublicRandomness:
         """Return the same coins, no draw remembered: for another run, or the other side of one."""
-        return PublicCoins(self.key)
+        return PublicRandomness(self.key)
 
     @classmethod
-    def draw(cls) -> PublicCoins:
+    def draw(cls) -> PublicRandomness:
         """Coins with a fresh key from the operating system."""
         return cls(secrets.randbits(_PUBLIC_KEY_BITS))
 
@@ -310,10 +310,12 @@ class PublicCoins:
         """Return the public stream called `name`, from its start.
 
         Raises:
-            CoinsWithheldError: there is no key yet.
+            RandomnessWithheldError: there is no key yet.
         """
         if self.key is None:
-            raise CoinsWithheldError(f"the public stream {name!r} was read before a key was drawn")
+            raise RandomnessWithheldError(
+                f"the public stream {name!r} was read before a key was drawn"
+            )
         return Stream(b"public", (self.key, name))
 
 
@@ -326,7 +328,7 @@ class Role(enum.Enum):
 
 
 @attrs.frozen
-class LearnerCoins:
+class LearnerRandomness:
     """The secret coins of one private call. A bound must hold for every value of them."""
 
     _key: bytes = attrs.field(repr=False)
@@ -344,7 +346,7 @@ class LearnerCoins:
         return Stream(self._key, (*self._path, name), secret=True)
 
 
-class SecretCoins(SingleUse):
+class SecretRandomness(SingleUse):
     """The secret key of one run. Only the runtime holds it.
 
     Secure coins serve one run, in the process that drew them: a second one would repeat the noise,
@@ -374,12 +376,12 @@ class SecretCoins(SingleUse):
             self._serve("these secret coins have served a run: draw new ones")
 
     @classmethod
-    def draw(cls) -> SecretCoins:
+    def draw(cls) -> SecretRandomness:
         """256 fresh bits from the operating system: new noise in every run."""
         return cls(secrets.token_bytes(32), secure=True)
 
     @classmethod
-    def rehearsal(cls, seed: int) -> SecretCoins:
+    def rehearsal(cls, seed: int) -> SecretRandomness:
         """Known coins, for rehearsals and tests: whatever they release is not private."""
         return cls(f"rehearsal {seed}".encode(), secure=False)
 
@@ -392,9 +394,9 @@ class SecretCoins(SingleUse):
         # Release, query and number of the ask: no two asks share a stream.
         return self._stream((Role.RUNTIME.value, "sampling", release, query, number))
 
-    def learner(self, release: int, query: str, number: int) -> LearnerCoins:
+    def learner(self, release: int, query: str, number: int) -> LearnerRandomness:
         """Return the coins of the private function for one ask."""
-        return LearnerCoins(self._private(), (Role.LEARNER.value, release, query, number))
+        return LearnerRandomness(self._private(), (Role.LEARNER.value, release, query, number))
 
     def noise(self, release: int, query: str, number: int) -> Stream:
         """Return the noise of one ask: the mechanism's alone."""

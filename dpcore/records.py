@@ -218,7 +218,7 @@ class Records:
         """
         return functools.reduce(added, map(part, self.blocks(rows)), zero)
 
-    def alone(self) -> Iterator["Records"]:
+    def singles(self) -> Iterator["Records"]:
         """Every record in a fresh copy of its own."""
         return (self.take(np.array([row])) for row in range(len(self)))
 

@@ -6,7 +6,7 @@ What a claim averages over is drawn afresh for every ask, independent of the rec
 * `WithoutReplacement(size, records)`: a subset of fixed size, for replacement relations.
 * `Order(kind, steps)`: all records, and a sequence of row numbers in `records.order`, for
   replacement relations. The price of an order is in the sensitivity: a worst case over orders, or a
-  `HitLaw`.
+  `HitDistribution`.
 * `Cyclic(groups, probability)`: every record draws a group once, and is seen in every so-manieth
   ask at most. A record then costs what those asks cost, and noise may span the others
   (`SumQuery.bands`).
@@ -45,9 +45,9 @@ class Sampling(ABC):
     def refusal(self, adjacency: Adjacency) -> str:
         """Why no claim can be made for a relation, or empty."""
 
-    def charged(self, asks: int) -> int:
+    def charged(self, query_count: int) -> int:
         """Bound in how many of so many asks a record takes part."""
-        return asks
+        return query_count
 
 
 @attrs.frozen(kw_only=True)
@@ -112,9 +112,9 @@ class Cyclic(Sampling):
         """Empty for add/remove; for replacements, that only sums are for them."""
         return "" if adjacency.membership else "Cyclic sampling is for add_remove"
 
-    def charged(self, asks: int) -> int:
+    def charged(self, query_count: int) -> int:
         """Count the turns of one group."""
-        return -(-asks // self.groups)
+        return -(-query_count // self.groups)
 
 
 @attrs.frozen(kw_only=True)

@@ -75,7 +75,7 @@ class WorstCase:
 
 
 @attrs.frozen
-class OverCoins:
+class OverRandomness:
     """Holds with probability at least 1 - gamma over the public coins, whatever the pair.
 
     Such a bound may not read the coins; gamma is taken out of delta, once for every draw.
@@ -102,7 +102,7 @@ class Refuted:
     reason: str
 
 
-Validity = WorstCase | OverCoins | Conditional | Refuted
+Validity = WorstCase | OverRandomness | Conditional | Refuted
 
 
 @attrs.frozen(kw_only=True)
@@ -184,7 +184,7 @@ class Sensitivity(AnySensitivity):
         )
 
     @property
-    def reach(self) -> float:
+    def range_sensitivity(self) -> float:
         """Range sensitivity: `range + 4 solver_error`, rounded up; at most twice `unit`."""
         if self.range is None:
             return 2 * self.unit
@@ -232,7 +232,7 @@ class Sensitivity(AnySensitivity):
 
 
 @attrs.frozen(kw_only=True)
-class HitLaw:
+class HitDistribution:
     """The distribution of one record's reach, over the secret order alone.
 
     The order in which records are used is drawn independently of them. For an order I, a replaced
@@ -301,16 +301,16 @@ class HitLaw:
 
 
 @attrs.frozen(kw_only=True)
-class SensitivityLaw(AnySensitivity):
+class SensitivityDistribution(AnySensitivity):
     """The law of the movement over the secret order that a query's sampling draws.
 
     No single number is a bound, so that only a mechanism that takes laws can price it.
 
     Args:
-        law: Rounded up, for the exact statistic.
+        distribution: Rounded up, for the exact statistic.
     """
 
-    law: HitLaw
+    distribution: HitDistribution
 
     @property
     def covers_fallback(self) -> bool:
@@ -318,9 +318,9 @@ class SensitivityLaw(AnySensitivity):
         return False
 
     @property
-    def moved(self) -> HitLaw:
+    def moved(self) -> HitDistribution:
         """The law with `2 solver_error` added to every atom, rounded up."""
-        return self.law.shifted(2 * self.solver_error)
+        return self.distribution.shifted(2 * self.solver_error)
 
     @property
     def smallest(self) -> float:
@@ -334,14 +334,16 @@ class SensitivityLaw(AnySensitivity):
 
     def plain(self) -> dict[str, Any]:
         """Return its ends, its mean, and what is left to chance."""
-        law = self.law
+        distribution = self.distribution
         return {
-            "law": len(law.atoms),
-            "smallest": law.smallest,
-            "largest": law.largest,
-            "hit": math.fsum(law.weights),
-            "mean": math.fsum(a * w for a, w in zip(law.atoms, law.weights, strict=True)),
-            "uncovered": law.uncovered,
+            "law": len(distribution.atoms),
+            "smallest": distribution.smallest,
+            "largest": distribution.largest,
+            "hit": math.fsum(distribution.weights),
+            "mean": math.fsum(
+                a * w for a, w in zip(distribution.atoms, distribution.weights, strict=True)
+            ),
+            "uncovered": distribution.uncovered,
         }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpcore.views.markup import Sheet
+    from dpcore.views.markup import Summary
 
 NO_NUMBER = "-"
 """What stands in place of a number where none is known."""
@@ -108,7 +108,7 @@ class Shown:
         super().__init_subclass__(**options)
         cls._repr_pretty_ = Shown._repr_pretty_  # type: ignore[method-assign]
 
-    def sheet(self) -> Sheet:
+    def shown_summary(self) -> Summary:
         """What a notebook shows of it: public facts alone. A class of a plugin writes its own.
 
         Raises:
@@ -120,10 +120,10 @@ class Shown:
 
     def text(self) -> str:
         """Return what a terminal shows of it, as plain text."""
-        return self.sheet().text()
+        return self.shown_summary().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        return self.shown_summary().html()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text("..." if cycle else self.text())

@@ -34,7 +34,7 @@ from dpcore.errors import ContractError
 from dpcore.exact import Exact
 from dpcore.learner import Learner, Public
 from dpcore.query import Query, SumQuery
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 
 if TYPE_CHECKING:
     from dpcore.learners.clipping import IntegerRows
@@ -183,7 +183,7 @@ class SummingLearner(Learner):
         return sum_records(self, query, records, public)
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any] | Exact:
         """PRIVATE: the exact sum over the records."""
         return self.total_of(query, records, public)

@@ -108,7 +108,7 @@ class Browser:
             self.events.append(heard)
         return heard
 
-    def told(self, script):
+    def report(self, script):
         """The value of an expression in the page; of a promise, what it holds."""
         found = self.tell(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True

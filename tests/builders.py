@@ -3,7 +3,7 @@
 import attrs
 import numpy as np
 
-from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, SecretCoins, price
+from dpcore import REPLACE_ONE, PrivacyBudget, PublicRandomness, SecretRandomness, price
 from dpcore.claims.mechanisms.gaussian import Gaussian
 
 from doubles import LabelMean, LabelMeanBound, domain
@@ -40,7 +40,7 @@ def price_on_table(learner, records=400, *, adjacency=REPLACE_ONE, **fields):
     count = {"exact": records} if adjacency.replaces else {"exact": None, "limit": records}
     defaults = {
         "domain": attrs.evolve(domain(), **count),
-        "coins": PublicCoins(7),
+        "randomness": PublicRandomness(7),
         "epsilon": 2.0,
     }
     return price_learner(learner, adjacency=adjacency, **{**defaults, **fields})
@@ -48,5 +48,5 @@ def price_on_table(learner, records=400, *, adjacency=REPLACE_ONE, **fields):
 
 def answer_bytes(plan, source, engine=None, seed=5):
     """Run a plan of one release with known coins, and return the bytes of its answers."""
-    outcome = plan.run(source, secret=SecretCoins.rehearsal(seed), engine=engine)
+    outcome = plan.run(source, secret=SecretRandomness.rehearsal(seed), engine=engine)
     return b"".join(np.asarray(answer.value).tobytes() for answer in outcome.answers["release"])

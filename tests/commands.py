@@ -50,7 +50,7 @@ def forked(arguments, *, folder, text="", stdout=None, environment=()):
     _imported()
     with (
         tempfile.TemporaryFile() as given,
-        tempfile.TemporaryFile() as told,
+        tempfile.TemporaryFile() as output,
         tempfile.TemporaryFile() as complained,
     ):
         given.write(text.encode())
@@ -59,24 +59,24 @@ def forked(arguments, *, folder, text="", stdout=None, environment=()):
         sys.stderr.flush()
         child = os.fork()
         if child == 0:
-            out = told if stdout is None else stdout
+            out = output if stdout is None else stdout
             _become(arguments, folder, dict(environment), given, out, complained)
         _, status = os.waitpid(child, 0)
         complained.seek(0)
-        told.seek(0)
+        output.seek(0)
         return subprocess.CompletedProcess(
             arguments,
             os.waitstatus_to_exitcode(status),
-            told.read().decode(),
+            output.read().decode(),
             complained.read().decode(),
         )
 
 
-def _become(arguments, folder, environment, given, told, complained):
+def _become(arguments, folder, environment, given, report, complained):
     """Run the command and end; never returns."""
     code = 70
     try:
-        for number, file in enumerate((given, told, complained)):
+        for number, file in enumerate((given, report, complained)):
             os.dup2(file.fileno(), number)
         sys.stdin, sys.stdout, sys.stderr = (
             io.TextIOWrapper(os.fdopen(number, mode), encoding="utf-8", line_buffering=number == 2)

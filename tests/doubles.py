@@ -92,11 +92,11 @@ class LabelMeanBound(SensitivityBound):
     learner: ClassVar[type[Learner]] = LabelMean
     validity: Any = attrs.field(factory=WorstCase)
     covers_fallback: bool = False
-    read_coins: bool = False
+    reads_randomness: bool = False
 
     def sensitivity(self, query, learner, public, adjacency):
-        if self.read_coins:
-            public.coins.stream("features")
+        if self.reads_randomness:
+            public.randomness.stream("features")
         return Sensitivity(
             value=2 * public.domain.label_bound / public.domain.records,
             distance="l2",
@@ -121,8 +121,8 @@ class Staged(Learner):
 
     def queries(self, public):
         return tuple(
-            Query(name=f"stage{i}", shape=(2,), distance="l2", at_most=count, share=share)
-            for i, (share, count) in enumerate(self.plan)
+            Query(name=f"stage{i}", shape=(2,), distance="l2", at_most=count, share=fraction)
+            for i, (fraction, count) in enumerate(self.plan)
         )
 
     def start(self, public):

@@ -52,7 +52,7 @@ def edges_of(name):
 
 def edge_table():
     """As many rows for every column: its edges and the doubles beside them, or whole numbers."""
-    beside = {
+    adjacent = {
         name: [
             x
             for edge in edges_of(name)
@@ -65,11 +65,11 @@ def edge_table():
     paid = [Decimal(k).scaleb(-3) for k in range(301)]
     cells = {
         "whole": pyarrow.array(np.resize(np.arange(11), rows), pyarrow.int16()),
-        "tenths": pyarrow.array(np.resize(beside["tenths"], rows)),
-        "wide": pyarrow.array([*beside["wide"], *[None] * (rows - len(beside["wide"]))]),
+        "tenths": pyarrow.array(np.resize(adjacent["tenths"], rows)),
+        "wide": pyarrow.array([*adjacent["wide"], *[None] * (rows - len(adjacent["wide"]))]),
         "paid": pyarrow.array([paid[k % 301] for k in range(rows)], pyarrow.decimal128(9, 3)),
         "day": pyarrow.array([FIRST + datetime.timedelta(k % 366) for k in range(rows)]),
-        "y": pyarrow.array(np.resize(beside["y"], rows)),
+        "y": pyarrow.array(np.resize(adjacent["y"], rows)),
     }
     return pyarrow.table(cells)
 

@@ -9,7 +9,7 @@ import pyarrow
 from dpcore import Categories, Domain, Public, Range
 from dpcore.domain.columns import Dates
 from dpcore.learners.sums import SumPart
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore_statistics.count import Count
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
@@ -123,6 +123,6 @@ def learners():
 
 def part_of(learner, domain):
     """A learner's one sum."""
-    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     return SumPart(learner=learner, query=query, public=public)

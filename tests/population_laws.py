@@ -32,10 +32,10 @@ def drawn(places, chances, n, draws, rng, poisson=False):
 
 def discrete(width, shape, rng):
     """Discrete Gaussian noise on integers, from its definition."""
-    reach = math.ceil(12 * width) + 2
-    k = np.arange(-reach, reach + 1)
-    law = np.exp(-0.5 * (k / width) ** 2)
-    return rng.choice(k, size=shape, p=law / law.sum())
+    cutoff = math.ceil(12 * width) + 2
+    k = np.arange(-cutoff, cutoff + 1)
+    distribution = np.exp(-0.5 * (k / width) ** 2)
+    return rng.choice(k, size=shape, p=distribution / distribution.sum())
 
 
 def sums(counts, places, width, weight, rng, public=None):
@@ -52,6 +52,6 @@ def covered(ends, truth):
     return float(np.mean((low <= truth + 1e-12) & (truth <= high + 1e-12)))
 
 
-def told(ends):
+def interval_text(ends):
     """The share of draws whose interval says something."""
     return float(np.mean(np.isfinite(ends[0])))

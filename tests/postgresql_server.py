@@ -18,8 +18,8 @@ import pytest
 
 def program(name):
     """Where a program of the server is; the newest, where several are installed."""
-    beside = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"))
-    return shutil.which(name) or (beside[-1] if beside else None)
+    adjacent = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"))
+    return shutil.which(name) or (adjacent[-1] if adjacent else None)
 
 
 def foreign_user():

@@ -64,7 +64,7 @@ def case_of(kind, relation, records):
     )
 
 
-def asks(case):
+def queries_of(case):
     """The last ask of every kind, to which answers lead that are 0, but for the number of records,
     the shares of several classes, of which two are equally frequent, and residuals, which are
     small, so that the clip is."""

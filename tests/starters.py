@@ -10,7 +10,7 @@ from doubles import Numbers
 
 
 @attrs.frozen(kw_only=True)
-class Telling(Mean):
+class Sensitive(Mean):
     """Publishes its noisy mean."""
 
     def assemble(self, answers, public):
@@ -76,7 +76,7 @@ class Reaching(Adding):
 @hookimpl
 def dpcore_learners():
     return {
-        "starters.telling": Telling,
+        "starters.telling": Sensitive,
         "starters.adding": Adding,
         "starters.loose": Loose,
         "starters.starting": Starting,

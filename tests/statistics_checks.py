@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 from scipy import stats
 
-from dpcore import ADD_REMOVE, Answer, Domain, PublicCoins, Range, SecretCoins
+from dpcore import ADD_REMOVE, Answer, Domain, PublicRandomness, Range, SecretRandomness
 from dpcore.encoding.tables import project_table
 
 from builders import price_learner
@@ -25,7 +25,7 @@ def plan(learner, mechanism, facts, adjacency=ADD_REMOVE, epsilon=1.0, delta=1e-
         domain=facts,
         adjacency=adjacency,
         mechanism=mechanism,
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
         epsilon=epsilon,
         delta=delta,
     )
@@ -41,26 +41,30 @@ class Lab:
     @classmethod
     def of(cls, priced, table):
         (scheduled,) = priced.schedule.releases
-        public = scheduled.public(PublicCoins(1))
+        public = scheduled.public(PublicRandomness(1))
         (query,) = scheduled.learner.queries(public)
         records = project_table(priced.request.domain, table)
-        secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+        secret = SecretRandomness.rehearsal(0).learner(0, query.name, 1)
         return cls(scheduled, scheduled.learner.statistic(query, records, public, secret))
 
     def published(self, seed):
         """The tables that one draw of the noise leads to."""
-        (ask,) = self.scheduled.asks.values()
-        noise = SecretCoins.rehearsal(seed).noise(0, ask.query.name, 1)
-        return self.of_answer(ask.release(self.value, ask.query, noise))
+        (planned_query,) = self.scheduled.queries.values()
+        noise = SecretRandomness.rehearsal(seed).noise(0, planned_query.query.name, 1)
+        return self.of_answer(planned_query.release(self.value, planned_query.query, noise))
 
     def of_answer(self, value):
         """The tables that follow from one answer."""
-        (ask,) = self.scheduled.asks.values()
+        (planned_query,) = self.scheduled.queries.values()
         answer = Answer(
-            query=ask.query, number=1, value=value, mechanism=ask.mechanism, spread=ask.spread
+            query=planned_query.query,
+            number=1,
+            value=value,
+            mechanism=planned_query.mechanism,
+            noise_distribution=planned_query.noise_distribution,
         )
         learner = self.scheduled.learner
-        state = learner.start(self.scheduled.public(PublicCoins(1)))
+        state = learner.start(self.scheduled.public(PublicRandomness(1)))
         return learner.model(learner.update(state, answer))
 
 
@@ -77,5 +81,5 @@ def hits(lab, truth, draws, joint=False, start=0):
 
 def band(draws, level=LEVEL):
     """Least and most hits of an interval that holds at exactly `level`, but for `ERROR`."""
-    law = stats.binom(draws, level)
-    return law.ppf(ERROR), law.isf(ERROR)
+    distribution = stats.binom(draws, level)
+    return distribution.ppf(ERROR), distribution.isf(ERROR)

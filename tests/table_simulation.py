@@ -9,17 +9,17 @@ from dpcore import (
     Answer,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Records,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.domain.classes import Classes
 from dpcore.errors import need
 
 from builders import price_learner
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 
 
 class Cell(NamedTuple):
@@ -29,7 +29,7 @@ class Cell(NamedTuple):
     noise_cover: np.ndarray
     refused: float
     width: float  # of intervals, over that without noise
-    share_of_noise: float
+    fraction_of_noise: float
 
     def __str__(self):
         return (
@@ -102,32 +102,38 @@ def logistic_fit(rows, labels):
     return theta, np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
 
 
-def spreads(learner, domain, epsilon, adjacency=ADD_REMOVE):
+def noise_distributions(learner, domain, epsilon, adjacency=ADD_REMOVE):
     """The law of the noise of every query, and the target mu: what a plan prices."""
     plan = price_learner(learner, domain=domain, adjacency=adjacency, epsilon=epsilon, delta=1e-6)
     (release,) = plan.schedule.releases
     return {
-        ask.query.name: (
-            ask.mechanism,
-            ask.mechanism.noise_distribution(ask.query, ask.sensitivity),
+        planned_query.query.name: (
+            planned_query.mechanism,
+            planned_query.mechanism.noise_distribution(
+                planned_query.query, planned_query.sensitivity
+            ),
         )
-        for ask in release.asks.values()
+        for planned_query in release.queries.values()
     }
 
 
-def converse(learner, domain, laws, records, rng):
+def converse(learner, domain, distributions, records, rng):
     """The model that a learner makes of its exact statistics with noise."""
-    public = Public(domain=domain, coins=PublicCoins(1), mu=0.1)
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=0.1)
     state, numbers_asked = learner.start(public), {}
     while (query := learner.ask(state)) is not None:
-        mechanism, law = laws[query.name]
+        mechanism, distribution = distributions[query.name]
         exact = learner.statistic(query, records, public, SECRET).floats()
-        steps = np.rint(exact / law.step) + np.rint(
-            rng.normal(size=exact.shape) * (law.width / law.step)
+        steps = np.rint(exact / distribution.step) + np.rint(
+            rng.normal(size=exact.shape) * (distribution.width / distribution.step)
         )
         number = numbers_asked[query.name] = numbers_asked.get(query.name, 0) + 1
         answer = Answer(
-            query=query, number=number, value=steps * law.step, mechanism=mechanism, spread=law
+            query=query,
+            number=number,
+            value=steps * distribution.step,
+            mechanism=mechanism,
+            noise_distribution=distribution,
         )
         state = learner.update(state, answer)
     return learner.model(state)
@@ -138,12 +144,12 @@ def cell(learner, width, count, epsilon, draws, seed, wrong=False):
     is_binary = type(learner).__name__.startswith("Logistic")
     population, fit = (classes, logistic_fit) if is_binary else (numbers, least_squares)
     domain = facts(width, Classes(("no", "yes")) if is_binary else Range(-1, 1))
-    laws, rng = spreads(learner, domain, epsilon), np.random.default_rng(seed)
+    distributions, rng = noise_distributions(learner, domain, epsilon), np.random.default_rng(seed)
     truth, _ = fit(*population(np.random.default_rng(99), 1_000_000, width, wrong))
-    covers, noise_covers, widths, shares, refused = [], [], [], [], 0
+    covers, noise_covers, widths, fractions, refused = [], [], [], [], 0
     for _ in range(draws):
         rows, labels = population(rng, count, width, wrong)
-        table = converse(learner, domain, laws, Records(features=rows, labels=labels), rng)
+        table = converse(learner, domain, distributions, Records(features=rows, labels=labels), rng)
         if table.covariances is None:
             refused += 1
             continue
@@ -152,12 +158,12 @@ def cell(learner, width, count, epsilon, draws, seed, wrong=False):
         covers.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
         noise_covers.append(np.abs(table.params - truth) <= 1.96 * table.noise_errors)
         widths.append(table.bse / errors)
-        shares.append((table.noise_errors / table.bse) ** 2)
+        fractions.append((table.noise_errors / table.bse) ** 2)
     need(bool(covers), AssertionError, "every draw was refused")
     return Cell(
         cover=np.mean(covers, axis=0)[1:],
         noise_cover=np.mean(noise_covers, axis=0)[1:],
         refused=refused / draws,
         width=float(np.median(np.array(widths)[:, 1:])),
-        share_of_noise=float(np.mean(np.array(shares)[:, 1:])),
+        fraction_of_noise=float(np.mean(np.array(fractions)[:, 1:])),
     )

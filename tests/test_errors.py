@@ -108,7 +108,7 @@ def test_a_place_is_given_once_and_only_to_what_is_about_the_file():
 
 
 @pytest.mark.parametrize(
-    ("name", "valid", "told"),
+    ("name", "valid", "report"),
     [
         ("gausian", ["gaussian", "laplace"], "; did you mean 'gaussian'?"),
         ("Mse", ["mse", "mae"], "; did you mean 'mse'?"),
@@ -118,9 +118,9 @@ def test_a_place_is_given_once_and_only_to_what_is_about_the_file():
         ("x" * 10**6, ["gaussian"], "; valid: gaussian"),
     ],
 )
-def test_a_name_is_suggested_where_one_is_near(name, valid, told):
-    assert nearest(name, valid) == told
-    assert near(name, valid) == (told if "mean" in told else "")
+def test_a_name_is_suggested_where_one_is_near(name, valid, report):
+    assert nearest(name, valid) == report
+    assert near(name, valid) == (report if "mean" in report else "")
 
 
 def test_a_request_that_is_wrong_is_exit_code_2_whichever_class_a_host_catches():

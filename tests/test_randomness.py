@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcore.randomness import PublicCoins, SecretCoins, Stream
+from dpcore.randomness import PublicRandomness, SecretRandomness, Stream
 
 SOURCES = ["aes", "shake"]
 
@@ -29,7 +29,7 @@ def source(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def noise(number: int = 1, seed: int = 5) -> Stream:
-    return SecretCoins.rehearsal(seed).noise(0, "weights", number)
+    return SecretRandomness.rehearsal(seed).noise(0, "weights", number)
 
 
 def test_words_do_not_depend_on_how_they_are_asked_for(source: str) -> None:
@@ -53,7 +53,7 @@ def test_a_secret_stream_is_the_stated_key_stream() -> None:
 
 
 def test_a_public_stream_gives_the_same_words_everywhere(source: str) -> None:
-    words = PublicCoins(7).stream("features").words(3)
+    words = PublicRandomness(7).stream("features").words(3)
     path = b"i" + struct.pack(">Q", 1) + b"7" + b"s" + struct.pack(">Q", 8) + b"features"
     seed = struct.pack(">Q", 6) + b"public" + path
     block = hashlib.shake_256(seed + struct.pack(">Q", 0)).digest(24)
@@ -61,15 +61,15 @@ def test_a_public_stream_gives_the_same_words_everywhere(source: str) -> None:
 
 
 def test_every_ask_and_role_has_words_of_its_own(source: str) -> None:
-    coins = SecretCoins.rehearsal(1)
+    randomness = SecretRandomness.rehearsal(1)
     streams = [
-        coins.runtime("shuffle"),
-        coins.learner(0, "weights", 1).stream("learner"),
-        coins.noise(0, "weights", 1),
-        coins.noise(0, "weights", 2),
-        coins.noise(1, "weights", 1),
-        coins.noise(0, "weight", 1),
-        SecretCoins.rehearsal(2).noise(0, "weights", 1),
+        randomness.runtime("shuffle"),
+        randomness.learner(0, "weights", 1).stream("learner"),
+        randomness.noise(0, "weights", 1),
+        randomness.noise(0, "weights", 2),
+        randomness.noise(1, "weights", 1),
+        randomness.noise(0, "weight", 1),
+        SecretRandomness.rehearsal(2).noise(0, "weights", 1),
     ]
     firsts = np.concatenate([s.words(1000) for s in streams])
     assert np.unique(firsts).size == firsts.size
@@ -83,7 +83,7 @@ def test_words_have_no_visible_structure(source: str) -> None:
 
 
 def test_threads_on_different_asks_do_not_disturb_each_other(source: str) -> None:
-    alone = [noise(number).words(20_000) for number in range(8)]
+    single = [noise(number).words(20_000) for number in range(8)]
     got: dict[int, np.ndarray] = {}
 
     def draw(number: int) -> None:
@@ -95,7 +95,7 @@ def test_threads_on_different_asks_do_not_disturb_each_other(source: str) -> Non
         thread.start()
     for thread in threads:
         thread.join()
-    assert all((got[number] == alone[number]).all() for number in range(8))
+    assert all((got[number] == single[number]).all() for number in range(8))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
@@ -103,26 +103,26 @@ def test_threads_on_different_asks_do_not_disturb_each_other(source: str) -> Non
 def test_a_forked_child_derives_the_same_asks_and_draws_fresh_coins_of_its_own(
     source: str,
 ) -> None:
-    coins = SecretCoins.rehearsal(3)
-    coins.noise(0, "weights", 1).words(100)  # what the parent has drawn changes nothing
+    randomness = SecretRandomness.rehearsal(3)
+    randomness.noise(0, "weights", 1).words(100)  # what the parent has drawn changes nothing
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        fresh = SecretCoins.draw().noise(0, "weights", 1).words(2)
-        same = coins.noise(0, "weights", 2).words(2)
+        fresh = SecretRandomness.draw().noise(0, "weights", 1).words(2)
+        same = randomness.noise(0, "weights", 2).words(2)
         os.write(write, same.tobytes() + fresh.tobytes())
         os._exit(0)
     os.waitpid(child, 0)
     theirs = np.frombuffer(os.read(read, 1000), dtype=np.uint64)
     os.close(read)
     os.close(write)
-    assert (theirs[:2] == coins.noise(0, "weights", 2).words(2)).all()
-    assert (theirs[2:] != SecretCoins.draw().noise(0, "weights", 1).words(2)).all()
+    assert (theirs[:2] == randomness.noise(0, "weights", 2).words(2)).all()
+    assert (theirs[2:] != SecretRandomness.draw().noise(0, "weights", 1).words(2)).all()
 
 
 def test_a_rehearsal_repeats_itself_and_secure_coins_do_not(source: str) -> None:
     assert (noise().words(10) == noise().words(10)).all()
-    one, two = (SecretCoins.draw().noise(0, "w", 1).words(10) for _ in range(2))
+    one, two = (SecretRandomness.draw().noise(0, "w", 1).words(10) for _ in range(2))
     assert (one != two).all()
 
 

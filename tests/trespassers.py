@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from dpcore import REPLACE_ONE, Learner, OneShot, Query, Sensitivity, SensitivityBound, hookimpl
-from dpcore.models import Bars, Described, Description, Figures
+from dpcore.models import Described, Description, Figures, IntervalPicture
 from dpcore.models.figures import Statistics
 
 from doubles import Numbers
@@ -97,7 +97,7 @@ class HonestCache(Mean):
     """Sorts the labels once, and keeps them where everything else is kept."""
 
     def statistic(self, query, records, public, secret):
-        kept = public.coins.once(("sorted",), lambda: np.sort(records.labels))
+        kept = public.randomness.once(("sorted",), lambda: np.sort(records.labels))
         return np.array([kept.mean()])
 
 
@@ -105,11 +105,11 @@ class Smuggler(Mean):
     """Hands labels to its public part, in the coins that both sides used to share."""
 
     def statistic(self, query, records, public, secret):
-        public.coins.once(("labels",), lambda: records.labels[:3].copy())
+        public.randomness.once(("labels",), lambda: records.labels[:3].copy())
         return super().statistic(query, records, public, secret)
 
     def shown(self, public):
-        return public.coins.once(("labels",), lambda: np.zeros(3))
+        return public.randomness.once(("labels",), lambda: np.zeros(3))
 
 
 class ByDomain(Mean):
@@ -166,7 +166,9 @@ class Labelled(Numbers, Described):
     """Hands over a picture whose title holds what a global does; its arrays say nothing."""
 
     def description(self):
-        return Description(pictures=(Bars(title=f"Labels {STORE}", at=("a",), values=[0]),))
+        return Description(
+            pictures=(IntervalPicture(title=f"Labels {STORE}", at=("a",), values=[0]),)
+        )
 
 
 class ByTitle(ByGlobal):
@@ -186,7 +188,9 @@ class Reworder(Numbers, Described):
         label = "labels" if Reworder.asked == 1 or not STORE else f"labels {STORE}"
         ends = np.array([0.0])
         table = Figures(about={label: ("x",)}, estimate=ends, low=ends, high=ends, level=0.95)
-        return Description(tables={"": table}, pictures=(Bars(title=label, at=("a",), values=[0]),))
+        return Description(
+            tables={"": table}, pictures=(IntervalPicture(title=label, at=("a",), values=[0]),)
+        )
 
 
 class ByRewording(ByGlobal):
@@ -234,15 +238,18 @@ class ByTable(ByGlobal):
 class Unsettled(Figures):
     """Stays what it is when it is settled, and names its column anew at every look."""
 
-    looks = 0
+    evaluations = 0
 
     def settled(self):
         return self
 
     @property
     def columns(self):
-        Unsettled.looks += 1
-        return {**super().columns, **({f"labels {STORE}": (0,)} if Unsettled.looks > 40 else {})}
+        Unsettled.evaluations += 1
+        return {
+            **super().columns,
+            **({f"labels {STORE}": (0,)} if Unsettled.evaluations > 40 else {}),
+        }
 
 
 class ByUnsettled(ByGlobal):
@@ -263,7 +270,7 @@ class Turncoat(Numbers):
         return super().arrays() if Turncoat.asked == 1 or not STORE else {"values": STORE[0]}
 
 
-class ByTelling(Mean):
+class BySensitive(Mean):
     """Publishes a model that says another thing when it is asked again."""
 
     def statistic(self, query, records, public, secret):
@@ -281,8 +288,8 @@ class Remembers(Numbers):
     before = 0.0
 
     def predict(self, table):
-        (told, Remembers.before) = (Remembers.before, float(np.sum(table["a"])))
-        return np.full(len(table["a"]), told)
+        (report, Remembers.before) = (Remembers.before, float(np.sum(table["a"])))
+        return np.full(len(table["a"]), report)
 
 
 class ByRows(Mean):
@@ -322,7 +329,7 @@ class Mutating(Learner):
         return (Query(name="step", shape=(1,), distance="l2", at_most=2),)
 
     def start(self, public):
-        kept = public.coins.once(("start",), lambda: np.zeros(1))
+        kept = public.randomness.once(("start",), lambda: np.zeros(1))
         return (0, kept, self.queries(public)[0])
 
     def ask(self, state):
@@ -382,7 +389,7 @@ LEARNERS = {
     "trespassers.by_class": ByClass,
     "trespassers.by_asking": ByAsking,
     "trespassers.by_rewording": ByRewording,
-    "trespassers.by_telling": ByTelling,
+    "trespassers.by_telling": BySensitive,
     "trespassers.mean": Mean,
 }
 

@@ -31,7 +31,7 @@ class Steps(SummingLearner, Conversation):
 
     publishes: ClassVar[type[Any]] = Published
 
-    asks: int = 4
+    query_count: int = 4
     bands: tuple[int, ...] | None = (4, 2)
     sampling: Any = None
     declared: Sum = attrs.field(factory=lambda: Sum(clip=1.0, exponent=0))
@@ -46,7 +46,7 @@ class Steps(SummingLearner, Conversation):
                 shape=(1,),
                 distance="l2",
                 values=self.values,
-                at_most=self.asks,
+                at_most=self.query_count,
                 sampling=self.sampling,
                 sum=self.declared,
                 bands=self.bands,
@@ -55,7 +55,7 @@ class Steps(SummingLearner, Conversation):
         )
 
     def ask(self, state):
-        if len(state.answers) == self.asks:
+        if len(state.answers) == self.query_count:
             return None
         positive = not self.adaptive or not state.answers or state.answers[-1].value[0] > 0
         return attrs.evolve(state.queries[0], args={"sign": 1.0 if positive else -1.0})
@@ -97,7 +97,7 @@ class Spies(Steps):
 
     def ask(self, state):
         query = super().ask(state)
-        if query is None or not self.tells:
+        if query is None or not self.reports_misfits:
             return query
         return attrs.evolve(query, args={**query.args, "sum": np.array(self.sums)})
 
@@ -105,21 +105,24 @@ class Spies(Steps):
         living = [item for item in gc.get_objects() if type(item) is PastSums]
         return Walk(np.array([len(living)]), np.zeros(0))
 
-    tells: bool = False
+    reports_misfits: bool = False
 
 
-def law(asks, bands, square, reach, contributions):
+def distribution(planned_queries, bands, square, cutoff, contributions):
     """P(y_1, ..., y_T) of y_t = sum_i k_i x_{t-i} + z_t, z_t discrete Gaussian; exact up to tails.
 
     Args:
         square: s^2. reach: Of each answer, to both sides.
         contributions: u_t of every step, multiplied by the sign of the answer before (0 is -1).
     """
-    values = np.arange(-reach, reach + 1)
+    values = np.arange(-cutoff, cutoff + 1)
     normaliser = np.exp(-(np.arange(-400, 401) ** 2) / (2 * square)).sum()
-    axes = [values.reshape((1,) * t + (-1,) + (1,) * (asks - 1 - t)) for t in range(asks)]
-    sums, result = [], np.ones((1,) * asks)
-    for t in range(asks):
+    axes = [
+        values.reshape((1,) * t + (-1,) + (1,) * (planned_queries - 1 - t))
+        for t in range(planned_queries)
+    ]
+    sums, result = [], np.ones((1,) * planned_queries)
+    for t in range(planned_queries):
         sign = 1 if t == 0 else np.where(axes[t - 1] > 0, 1, -1)
         sums.append(contributions[t] * sign)
         mean = sum(k * sums[t - i] for i, k in enumerate(bands) if i <= t)
@@ -127,15 +130,17 @@ def law(asks, bands, square, reach, contributions):
     return result
 
 
-def sampled(asks, bands, square, reach, *, turns, chance, length=1, others=0):
+def sampled(planned_queries, bands, square, cutoff, *, turns, chance, length=1, others=0):
     """The law where a record adds `length` in each of `turns` with a chance, beside the others."""
     total = 0.0
-    for coins in itertools.product((0, 1), repeat=len(turns)):
-        taken = dict(zip(turns, coins, strict=True))
-        weight = np.prod([chance if coin else 1 - chance for coin in coins])
+    for randomness in itertools.product((0, 1), repeat=len(turns)):
+        taken = dict(zip(turns, randomness, strict=True))
+        weight = np.prod([chance if coin else 1 - chance for coin in randomness])
         if weight:
-            contributions = [others + length * taken.get(t, 0) for t in range(asks)]
-            total = total + weight * law(asks, bands, square, reach, contributions)
+            contributions = [others + length * taken.get(t, 0) for t in range(planned_queries)]
+            total = total + weight * distribution(
+                planned_queries, bands, square, cutoff, contributions
+            )
     return total
 
 

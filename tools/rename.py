@@ -785,8 +785,8 @@ class Rewriting:
             groups.setdefault(home, []).append(words)
         text, (start, end) = self.source.text, match.span()
         before = text[text.rfind("\n", 0, start) + 1 : start]
-        is_alone = not before.strip() and text[end : end + 1] in ("", "\n", "\r")
-        return (f"\n{before}" if is_alone else "; ").join(
+        is_single = not before.strip() and text[end : end + 1] in ("", "\n", "\r")
+        return (f"\n{before}" if is_single else "; ").join(
             f"from {home} import {', '.join(words)}" if home else f"import {', '.join(words)}"
             for home, words in sorted(groups.items())
         )

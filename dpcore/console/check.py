@@ -87,9 +87,9 @@ def check(
         from dpcore.console import plan_view
 
         moments = tuple(rule.premise(name) for name, rule in loaded.request.domain.dates.items())
-        guarantee = plan.guarantee.with_provenance(door_premises=moments)
+        guarantee = plan.guarantee.with_provenance(boundary_premises=moments)
         plan_view.show_plan(out(), guarantee, lock, plan)
-        plan_view.show_bars(out(), plan)
+        plan_view.show_intervals(out(), plan)
         plan_view.show_bounds(out(), loaded, plan)
         for name, reads in plan_view.reading(plan).items():
             out().print(f"{name} reads {reads}.")

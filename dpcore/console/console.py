@@ -168,7 +168,7 @@ class SlowProgress:
     """A bar that appears after a second; lines where there is no terminal and --verbose is given.
 
     Args:
-        total: How many steps there are; None where nobody knows, until `reach` says so.
+        total: How many steps there are; None where nobody knows, until `advance` says so.
         label: What is done.
     """
 
@@ -199,9 +199,9 @@ class SlowProgress:
 
     def step(self) -> None:
         """Count one more step as done."""
-        self.reach(self._done + 1)
+        self.advance(self._done + 1)
 
-    def reach(self, done: int, total: int | None = None, label: str | None = None) -> None:
+    def advance(self, done: int, total: int | None = None, label: str | None = None) -> None:
         """Show `done` steps of `total`; the known total and label stay where None is passed."""
         self._done, self._total = done, self._total if total is None else total
         if label is not None and label != self._label:
@@ -224,4 +224,4 @@ class SlowProgress:
 def slow_progress(label: str = "releasing", before: str = "reading") -> Iterator[Progress]:
     """For a library's `Progress`: what comes before the first step has no number of steps."""
     with SlowProgress(None, before) as bar:
-        yield lambda done, total: bar.reach(done, total, label)
+        yield lambda done, total: bar.advance(done, total, label)

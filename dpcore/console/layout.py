@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _WIDE = 120  # of what is written to a file
-_BESIDE = 3  # spaces between two columns
+_WITH = 3  # spaces between two columns
 
 
 class Page:
@@ -100,7 +100,7 @@ class Listing:
         if self.title:
             title = "\n".join(lines(self.title, width)) if fits else self.title
             yield Text(title, style="table.title", no_wrap=True, overflow="ignore")
-        edges = _BESIDE * len(self.headings) + 1
+        edges = _WITH * len(self.headings) + 1
         cells = [*zip(self.headings, *self.rows, strict=True)]
         # Three widths decide: what cells want, what their longest words need, and what there is.
         natural = [max(map(cell_len, "\n".join(column).split("\n"))) for column in cells]
@@ -108,7 +108,7 @@ class Listing:
         if sum(natural) + edges <= width:
             yield self._table(natural)
         elif sum(minimum) + edges <= width:
-            yield self._table(_share_width(minimum, natural, width - edges))
+            yield self._table(_proportion_width(minimum, natural, width - edges))
         elif not fits:
             table = self._table(minimum)
             table.width = sum(minimum) + edges
@@ -143,7 +143,7 @@ class Listing:
         yield Text()
 
 
-def _share_width(minimum: Sequence[int], natural: Sequence[int], total: int) -> list[int]:
+def _proportion_width(minimum: Sequence[int], natural: Sequence[int], total: int) -> list[int]:
     """Widths that add up to `total`: what a column lacks is given to the least needy first."""
     widths, remainder = list(minimum), total - sum(minimum)
     order = sorted(range(len(widths)), key=lambda i: natural[i] - minimum[i])

@@ -183,7 +183,7 @@ def plan(name: str, releases: int, share: tuple[str, ...], json: bool) -> None:
         with options("releases"):
             # Figures are rounded down, so that what is printed here is never refused later.
             planning = sibling("report", "planning", "dpcore ledger plan")
-            plans = planning.allowances(remaining_budget, releases, _shares(share))
+            plans = planning.allowances(remaining_budget, releases, _fractions(share))
         if json:
             show_json(
                 {"left": remaining_budget.figures(), "allowances": [*map(attrs.asdict, plans)]}
@@ -202,15 +202,15 @@ def plan(name: str, releases: int, share: tuple[str, ...], json: bool) -> None:
         out().print(columns(*headings, rows=rows))
 
 
-def _shares(texts: tuple[str, ...]) -> dict[str, float]:
-    shares = {}
+def _fractions(texts: tuple[str, ...]) -> dict[str, float]:
+    fractions = {}
     for text in texts:
         label, _, weight = text.rpartition("=")
         try:
-            shares[label or text] = float(weight)
+            fractions[label or text] = float(weight)
         except ValueError:
             raise SpecError(f"--share needs LABEL=WEIGHT, got {shown(text)}") from None
-    return shares
+    return fractions
 
 
 @ledger.command()

@@ -193,7 +193,7 @@ def statements_of(
         spec.source, spec.folder, spec.csv, domain, refuse=refuse, total=not refuse,
         rich_role=rich_role,
     )  # fmt: skip
-    return choice.explain(workload_of(plan.schedule, source, plan.coins))
+    return choice.explain(workload_of(plan.schedule, source, plan.randomness))
 
 
 def _choice(

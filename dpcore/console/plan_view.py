@@ -18,7 +18,7 @@ from dpcore.published.phrases import (
     describe_sensitivity,
     shorten_bounds,
 )
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.registry.evidence import Evidence
 from dpcore.registry.kinds import EVIDENCE
 from dpcore.specs.spec import Spec
@@ -37,7 +37,7 @@ def show_plan(console: Page, guarantee: Guarantee, lock: Lock, plan: Plan | None
     sources = [] if plan is None else _describe_sources(guarantee, plan)
     console.print(guarantee.paragraph(4, sources))
     console.print()
-    headings = ("release", "query", "shape", "asks", "distance", "sensitivity", "noise")
+    headings = ("release", "query", "shape", "times", "distance", "sensitivity", "noise")
     rows = [
         (
             release,
@@ -68,16 +68,20 @@ def _describe_sources(guarantee: Guarantee, plan: Plan) -> list[str]:
         for entry in schedule.releases
         for sentence in describe_proofs(entry, relation)
     ]
-    bounds = {ask.sensitivity.source for entry in schedule.releases for ask in entry.asks.values()}
+    bounds = {
+        planned_query.sensitivity.source
+        for entry in schedule.releases
+        for planned_query in entry.queries.values()
+    }
     theorems = [shorten_bounds(text) for text in guarantee.basis.sources if text not in bounds]
     return [*proofs, *([f"Sources: {'; '.join(theorems)}."] if theorems else [])]
 
 
-def show_bars(console: Page, plan: Plan) -> None:
+def show_intervals(console: Page, plan: Plan) -> None:
     """How wide the error bars of a run will be, where public facts tell it."""
-    coins = plan.coins or PublicCoins(0)
+    randomness = plan.randomness or PublicRandomness(0)
     for scheduled in plan.schedule.releases:
-        for sentence in scheduled.forecast(coins):
+        for sentence in scheduled.forecast(randomness):
             console.print(f"{scheduled.name}: {sentence}")
 
 

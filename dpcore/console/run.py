@@ -123,7 +123,7 @@ def run(
             if "evaluation" in outcome.operator:
                 _show_evaluation(console, outcome.operator["evaluation"], UNCOVERED)
             if outcome.evaluation:
-                _show_look(console, paid(outcome))
+                _show_paid_evaluation(console, paid(outcome))
             # Last, so that nobody overlooks that a rehearsal is not private.
             heading = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
             console.print(f"{heading} {outcome.kept}")
@@ -158,7 +158,7 @@ def _guard_display(outcome: Run) -> Iterator[None]:
         raise KeyboardInterrupt(message) from None
 
 
-def _show_look(console: Page, look: Iterable[MetricInterval]) -> None:
+def _show_paid_evaluation(console: Page, evaluation: Iterable[MetricInterval]) -> None:
     title = "Hold-out, through the door: covered by the guarantee and published."
     rows = [
         (
@@ -166,7 +166,7 @@ def _show_look(console: Page, look: Iterable[MetricInterval]) -> None:
             f"hold-out {m.metric}",
             *interval_cells(m.value, m.low, m.high),
         )
-        for m in look
+        for m in evaluation
     ]
     console.print(columns("release", "metric", "value", "low", "high", title=title, rows=rows))
     console.print("95 % intervals of the noise alone.")

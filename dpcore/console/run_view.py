@@ -15,11 +15,11 @@ from dpcore.console.verdict import (
     PublicFacts,
     argument_of,
     assemble,
-    bar_shares_of,
     brief,
     cut,
     describe_kind,
     first_warning,
+    relative_half_widths_of,
 )
 from dpcore.errors import one_line
 from dpcore.guarantee import ReleaseKind
@@ -36,7 +36,7 @@ def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
     plan, recorded = run.plan, run.guarantee.provenance.recorded
     facts = PublicFacts(
         guarantee=run.guarantee,
-        bar_shares=bar_shares_of(plan),
+        relative_half_widths=relative_half_widths_of(plan),
         tables={brief(name): table for name, table in run.tables.items()},
         pictures={brief(name): entry.pictures for name, entry in run.descriptions.items()},
     )
@@ -100,7 +100,7 @@ def _describe_objects(
         if not isinstance(model, Statistics):
             from dpcore.models.predictions import Predictions
 
-            parts = [*parts, *_describe_bars(model, beside_tables=bool(groups[name]))]
+            parts = [*parts, *_describe_intervals(model, with_tables=bool(groups[name]))]
             if isinstance(model, Predictions):
                 kind = f"predictions at {len(model.values)} points"
         pictures = run.descriptions[name].pictures if name in run.descriptions else ()
@@ -114,16 +114,16 @@ def _describe_objects(
     return descriptions
 
 
-def _describe_bars(model: Published, *, beside_tables: bool) -> list[str]:
+def _describe_intervals(model: Published, *, with_tables: bool) -> list[str]:
     """The error bars of a linear model, or beside tables why it has none; nothing of others."""
-    from dpcore.models.error_bars import NoBars
+    from dpcore.models.error_bars import NoIntervals
     from dpcore.models.linear import LinearModel
 
     if not isinstance(model, LinearModel):
         return []
-    if isinstance(model.bars, NoBars):
-        return [model.bars.describe()] if beside_tables else []
-    return [f"{model.bars.describe()} (95 %, noise only)"]
+    if isinstance(model.noise_intervals, NoIntervals):
+        return [model.noise_intervals.describe()] if with_tables else []
+    return [f"{model.noise_intervals.describe()} (95 %, noise only)"]
 
 
 def _rows(group: Mapping[str, Figures]) -> list[str]:
@@ -170,9 +170,9 @@ def show_noise(console: Page, models: Mapping[str, Published]) -> None:
     from dpcore.models.linear import LinearModel
 
     sentences = {
-        name: model.bars.describe()
+        name: model.noise_intervals.describe()
         for name, model in models.items()
-        if isinstance(model, LinearModel) and model.bars is not UNSTATED
+        if isinstance(model, LinearModel) and model.noise_intervals is not UNSTATED
     }
     for name, sentence in sentences.items():
         console.print(f"{name}: {sentence}")
@@ -188,7 +188,7 @@ def show_figures(console: Page, tables: Mapping[str, Figures]) -> None:
         console.print(columns(*figures, title=name, rows=rows[:_SHOWN]))
         if len(rows) > _SHOWN:
             console.print(f"... {len(rows)} rows in all, in {name}.csv")
-        console.print(f"{figures.bars}.")
+        console.print(f"{figures.interval_sentence}.")
 
 
 def show_objects(console: Page, outcome: Run) -> None:

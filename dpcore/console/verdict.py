@@ -26,7 +26,7 @@ from dpcore.errors import DpcoreError, below, one_line
 from dpcore.guarantee import Guarantee, ReleaseKind, Status, rounded_up
 from dpcore.learner import Model, promises
 from dpcore.published.lock import Lock
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.registry.kinds import EVIDENCE
 from dpcore.shown import in_bytes, in_digits
 from dpcore.specs.spec import Spec
@@ -96,13 +96,15 @@ def check_lines(
             untested += source().untested(plan, spec.registry)
     facts = PublicFacts(
         guarantee=plan.guarantee,
-        bar_shares=bar_shares_of(plan),
+        relative_half_widths=relative_half_widths_of(plan),
         ledger="" if budgets is None or not budgets.warning else brief(budgets.name),
         broken=tuple(broken),
         untested=tuple(untested),
     )
     # The release whose bars are widest comes first: it decides whether a run is worth its price.
-    releases = sorted(plan.schedule.releases, key=lambda item: -facts.bar_shares[brief(item.name)])
+    releases = sorted(
+        plan.schedule.releases, key=lambda item: -facts.relative_half_widths[brief(item.name)]
+    )
     disk = f", {in_bytes(plan.resources.disk)} of disk" if plan.resources.disk else ""
     costs = [
         f"A run costs about {in_digits(plan.resources.seconds, 2)} s of a processor and "
@@ -113,7 +115,7 @@ def check_lines(
         costs.insert(0, f"Ledger {brief(budgets.name)} keeps {balance} after it.")
     return assemble(
         plan.guarantee,
-        _planned_lines(releases, plan.coins or PublicCoins(0)),
+        _planned_lines(releases, plan.randomness or PublicRandomness(0)),
         " releases",
         costs,
         "",
@@ -164,9 +166,9 @@ def _guarantee_lines(guarantee: Guarantee) -> list[str]:
     return lines
 
 
-def _planned_lines(releases: Sequence[Scheduled], coins: PublicCoins) -> list[str]:
+def _planned_lines(releases: Sequence[Scheduled], randomness: PublicRandomness) -> list[str]:
     """What will be published, with the width of its bars where public facts tell it."""
-    forecasts = {entry.name: entry.forecast(coins) for entry in releases}
+    forecasts = {entry.name: entry.forecast(randomness) for entry in releases}
     if len(releases) > 1:
         return [
             f"{brief(entry.name)}: {'; '.join(forecasts[entry.name]) or describe_kind(entry)}"
@@ -187,9 +189,11 @@ def describe_kind(scheduled: Scheduled) -> str:
     return "an object of its own kind"
 
 
-def bar_shares_of(plan: Plan) -> dict[str, float]:
-    coins = plan.coins or PublicCoins(0)
-    return {brief(entry.name): entry.bar_share(coins) for entry in plan.schedule.releases}
+def relative_half_widths_of(plan: Plan) -> dict[str, float]:
+    randomness = plan.randomness or PublicRandomness(0)
+    return {
+        brief(entry.name): entry.relative_half_width(randomness) for entry in plan.schedule.releases
+    }
 
 
 def brief(name: str) -> str:
@@ -220,7 +224,7 @@ class PublicFacts:
     Args:
         guarantee: As stated.
         broken, untested: Bounds that attacks broke, and those that none has been tried on.
-        bar_shares: By release, its widest bar as a share of the range of its number.
+        relative_half_widths: By release, its widest bar as a share of the range of its number.
         tables, pictures: What was published, by release.
         ledger: The name of one of which a run takes most of what is left; or empty.
     """
@@ -228,7 +232,7 @@ class PublicFacts:
     guarantee: Guarantee
     broken: tuple[str, ...] = ()
     untested: tuple[str, ...] = ()
-    bar_shares: Mapping[str, float] = attrs.field(factory=dict)
+    relative_half_widths: Mapping[str, float] = attrs.field(factory=dict)
     tables: Mapping[str, Figures] = attrs.field(factory=dict)
     pictures: Mapping[str, tuple[Picture, ...]] = attrs.field(factory=dict)
     ledger: str = ""
@@ -242,13 +246,16 @@ def broken_bound(facts: PublicFacts) -> str:
 
 def worthless_noise(facts: PublicFacts) -> str:
     """A bar is wider than the range that the number can have by declared facts."""
-    shares = {name: share for name, share in facts.bar_shares.items() if share >= 1}
-    if not shares:
+    fractions = {
+        name: fraction for name, fraction in facts.relative_half_widths.items() if fraction >= 1
+    }
+    if not fractions:
         return ""
-    name = max(shares, key=lambda name: shares[name])
-    note = f" (and {len(shares) - 1} more)" if len(shares) > 1 else ""
+    name = max(fractions, key=lambda name: fractions[name])
+    note = f" (and {len(fractions) - 1} more)" if len(fractions) > 1 else ""
     return (
-        f"worthless: the noise of {name}{note} is {in_digits(shares[name], 2)} times too large to "
+        f"worthless: the noise of {name}{note} is {in_digits(fractions[name], 2)} times too large "
+        f"to "
         f"tell anything"
     )
 
@@ -270,7 +277,7 @@ def _is_flat(picture: Picture) -> bool:
     return bool(np.all(low.max(axis=1) <= high.min(axis=1)))
 
 
-def bars_around_zero(facts: PublicFacts) -> str:
+def intervals_around_zero(facts: PublicFacts) -> str:
     """Every bar of a table includes 0, and reaches at least as far as its number lies from 0."""
     names = [
         name
@@ -303,7 +310,7 @@ WARNINGS: tuple[Callable[[PublicFacts], str], ...] = (
     broken_bound,
     worthless_noise,
     flat_shapes,
-    bars_around_zero,
+    intervals_around_zero,
     spent_budget,
     accepted_assumption,
     untested_bound,

@@ -27,7 +27,7 @@ BYTES = 6
 """Of a text, in one encoded column."""
 LONGEST = 384
 """Bytes of a text: 64 columns, each below 1/8."""
-_FARTHEST = 1e150  # squares of such numbers, and many of them together, are finite
+_LIMIT = 1e150  # squares of such numbers, and many of them together, are finite
 _DAYS = (-719162.0, 2932896.0)  # of the years 1 to 9999
 
 
@@ -73,9 +73,9 @@ class Range:
             # Encodings divide by the width, sensitivities grow with it, and squares of it are
             # summed.
             (
-                max(-self.low, self.high) <= _FARTHEST and self.high - self.low >= 1 / _FARTHEST,
+                max(-self.low, self.high) <= _LIMIT and self.high - self.low >= 1 / _LIMIT,
                 "high",
-                f"ends between -{_FARTHEST} and {_FARTHEST}, at least {1 / _FARTHEST} apart "
+                f"ends between -{_LIMIT} and {_LIMIT}, at least {1 / _LIMIT} apart "
                 f"(state the column in another unit), low={self.low!r}",
             ),
             (

@@ -74,7 +74,7 @@ def require_type(name: str, column: Any, holds: Holds, *, refuse: bool = True) -
         SourceError: with the column's name, its type and the way out; never a cell.
     """
     if isinstance(column, Pieces):
-        for piece in column.held:
+        for piece in column.pieces:
             require_type(name, piece, holds, refuse=refuse)
         return
     type_name = type_called(getattr(column, "dtype", getattr(column, "type", None)))

@@ -28,17 +28,17 @@ class Pieces:
     """A column of several pieces, in order.
 
     Args:
-        held: Columns of any kind, one after the other.
+        pieces: Columns of any kind, one after the other.
     """
 
-    held: tuple[Any, ...]
+    pieces: tuple[Any, ...]
 
     def __iter__(self) -> Iterator[Any]:
-        for piece in self.held:
+        for piece in self.pieces:
             yield from piece
 
     def __len__(self) -> int:
-        return sum(map(len, self.held))
+        return sum(map(len, self.pieces))
 
 
 @attrs.frozen(eq=False)
@@ -58,14 +58,14 @@ def read_once(rule: object, column: Any, convert: Callable[[Any], NDArray[Any]])
     # With the rule, so that no other object has its id. Read-only, as every question to come rests
     # on it.
     if id(rule) not in column.readings:
-        column.readings[id(rule)] = rule, unwritable(convert(column.held[0]))
+        column.readings[id(rule)] = rule, unwritable(convert(column.pieces[0]))
     return column.readings[id(rule)][1]
 
 
 def pieces_of(column: Any) -> tuple[Any, ...] | None:
     """Return the pieces of a column that has some: of ours, and the chunks of a pyarrow array."""
     if isinstance(column, Pieces):
-        return column.held
+        return column.pieces
     # A column can be pyarrow's only if somebody has imported pyarrow already.
     if (arrow := sys.modules.get("pyarrow")) is not None and isinstance(column, arrow.ChunkedArray):
         return tuple(column.chunks)

@@ -113,7 +113,7 @@ class Interactive(AnyMechanism):
 
     @property
     @abstractmethod
-    def asks(self) -> int:
+    def query_count(self) -> int:
         """How many times a release costs `event`: once for each question, or for all of them."""
 
     @property

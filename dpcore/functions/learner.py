@@ -16,7 +16,7 @@ from dpcore.checks import non_negative, positive, positive_integer
 from dpcore.functions.kernels.base import Expansion, Kernel
 from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 
 if TYPE_CHECKING:
     from dpcore.records import Records
@@ -72,6 +72,6 @@ class FunctionLearner(AnyLearner):
 
     @abstractmethod
     def statistic(
-        self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
+        self, query: FunctionQuery, records: Records, public: Public, secret: LearnerRandomness
     ) -> Expansion:
         """PRIVATE, pure: the fitted function, with the query's kernel."""

@@ -39,7 +39,7 @@ from dpcore.sensitivity import Distance
 
 Integers = NDArray[np.int64] | NDArray[np.int32]
 
-_FAR = 2.0**44
+_CUTOFF = 2.0**44
 _EXACT = 1 << 53
 LONGEST_PROPOSAL = 1 << 26
 """L above at most: how many units long a row may be that other code rounds."""
@@ -108,7 +108,7 @@ def clipped_integers(
         np.maximum(finite_rows, 0.0, out=finite_rows)
     # A row that is cut off at 2^44 is longer than L, and is scaled from its floats below.
     with np.errstate(over="ignore", under="ignore"):
-        integers = np.rint(np.clip(np.ldexp(finite_rows, -exponent), -_FAR, _FAR))
+        integers = np.rint(np.clip(np.ldexp(finite_rows, -exponent), -_CUTOFF, _CUTOFF))
     is_long = ~_fits(integers, limit, distance)
     if is_long.any():
         integers[is_long] = _scale_rows(finite_rows[is_long], limit, distance)

@@ -38,7 +38,7 @@ class SumPart:
             return (self._add(block),)
         total = Exact.zeros(self.query.shape, self.query.sum.unit)
         # With one record a call, no contribution can look at another record.
-        for record in block.alone():
+        for record in block.singles():
             total += self._add(record)
         return (total,)
 
@@ -49,7 +49,7 @@ class SumPart:
             return block_sum
         total = Exact.zeros(self.query.shape, self.query.sum.unit)
         # Which records count is decided one by one, not by the block that they share.
-        for record in block.alone():
+        for record in block.singles():
             record_sum = self._try(record)
             total = total if record_sum is None else total + record_sum
         return total
@@ -104,7 +104,7 @@ def round_records(
         return sums
     # A record that fails alone adds zeros, which depends on that record alone.
     integers: Integers = np.zeros((len(block), query.real_size), dtype=np.int64)
-    for place, record in enumerate(block.alone()):
+    for place, record in enumerate(block.singles()):
         row = _attempt(partial(_clip, learner, query, record, public))
         integers[place] = 0 if row is None else row[0]
     return integers

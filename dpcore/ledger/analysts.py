@@ -91,8 +91,11 @@ def append_limit(
     fault = f"analyst {analyst!r} has a limit already, which stays as it is"
     need(analyst not in entries, LedgerError, fault)
     # By the ledger's notion, so that what is left of both is of one kind.
-    share = delta / total.delta if total.delta else 0.0
-    parts: dict[str, Any] = {"failures": total.failures * share, "tilted": total.tilted * share}
+    fraction = delta / total.delta if total.delta else 0.0
+    parts: dict[str, Any] = {
+        "failures": total.failures * fraction,
+        "tilted": total.tilted * fraction,
+    }
     limit = Total(
         epsilon=epsilon,
         delta=delta,

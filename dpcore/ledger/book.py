@@ -43,8 +43,8 @@ from dpcore.registry.events import Catalogue, catalogue_of
 from dpcore.registry.registry import Registry
 from dpcore.shown import Drawn
 
-FAILURES_SHARE = 2.0**-6  # of delta, for leaks
-TILTED_SHARE = 2.0**-3  # of delta, for tilted leaks: epsilon falls by about 0.7 % for both
+FAILURES_FRACTION = 2.0**-6  # of delta, for leaks
+TILTED_FRACTION = 2.0**-3  # of delta, for tilted leaks: epsilon falls by about 0.7 % for both
 
 
 @attrs.frozen(kw_only=True)
@@ -106,7 +106,7 @@ class Ledger(Drawn):
         kind: Notion = notion or ("gaussian" if delta > 0 else "basic")
         tilted = 0.0
         if failures is None and kind == "gaussian":
-            failures, tilted = delta * FAILURES_SHARE, delta * TILTED_SHARE
+            failures, tilted = delta * FAILURES_FRACTION, delta * TILTED_FRACTION
         options: dict[str, Any] = {"failures": failures, "order": order}
         total = Total(
             epsilon=epsilon,
@@ -152,7 +152,7 @@ class Ledger(Drawn):
         with journal.reading() as transaction:
             first = next(transaction.rows(), None)
         # The promise is read from the first row alone, and its digest is checked before.
-        if first is None or not first.stands_first:
+        if first is None or not first.comes_first:
             raise LedgerError(f"{journal.path}: the ledger's first row is missing or was changed")
         try:
             first_name, total = str(first.body["name"]), Total.read(first.body)
@@ -237,8 +237,8 @@ class Ledger(Drawn):
                 self._require_frame(transaction, charge)
                 latest_row = transaction.last(*HOLDERS)
                 remainder = settled(self._sums_after(latest_row), charge)[0].left()
-                share = add_charge(limits_in(latest_row), self.analyst, charge, self.events)
-                return left_of(share.get("analysts", {}), self.analyst, remainder)
+                fraction = add_charge(limits_in(latest_row), self.analyst, charge, self.events)
+                return left_of(fraction.get("analysts", {}), self.analyst, remainder)
         except (BudgetExceededError, AdjacencyError) as error:
             raise BudgetExceededError(f"the ledger {self.name!r} would refuse: {error}") from None
 
@@ -357,7 +357,7 @@ class Ledger(Drawn):
                 self._require_frame(transaction, charge)
                 old_sums = self._sums_after(latest_row)
                 new_sums, summand = settled(old_sums, charge)
-                share = add_charge(limits_in(latest_row), self.analyst, charge, self.events)
+                fraction = add_charge(limits_in(latest_row), self.analyst, charge, self.events)
             except (BudgetExceededError, AdjacencyError) as error:
                 # A refusal follows from public events and sums, so that recording it tells nothing.
                 transaction.append(REFUSED, {**body, "reason": str(error)})
@@ -369,7 +369,7 @@ class Ledger(Drawn):
                     "uncovered": list(uncovered),
                     "all_assumptions": list(assumptions),
                     "after": new_sums.state(),
-                    **share,
+                    **fraction,
                 }
                 # The covering Gaussian is what adds up; what was asked for stands beside it.
                 if summand != charge:

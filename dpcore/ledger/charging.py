@@ -8,7 +8,7 @@ import attrs
 
 from dpcore.adjacency import UNFRAMED
 from dpcore.checks import describe_type
-from dpcore.claims.plan.planned_query import failure_over_coins
+from dpcore.claims.plan.planned_query import failure_over_randomness
 from dpcore.errors import ContractError, need
 from dpcore.guarantee import Status
 from dpcore.ledger.charge import Charge
@@ -30,8 +30,8 @@ def charge(plan: Plan) -> Charge:
         ContractError,
         "a plan without a guarantee cannot be charged to a ledger",
     )
-    asks = plan.schedule.asks
-    events = tuple((ask.event(), ask.charged) for ask in asks)
+    queries = plan.schedule.queries
+    events = tuple((planned_query.event(), planned_query.charged) for planned_query in queries)
     domain = plan.request.domain
     # Two charges against one ledger add up only if neighbours mean the same in both. By adding
     # or replacing records they do; other relations need the declared domain as their frame.
@@ -39,7 +39,7 @@ def charge(plan: Plan) -> Charge:
     needs_frame = any(event.adjacency not in UNFRAMED for event, _ in events)
     return Charge(
         events=events,
-        failures=failure_over_coins(asks),
+        failures=failure_over_randomness(queries),
         frame=repr(declared) if needs_frame else "",
         assumptions=tuple(a.name for a in plan.guarantee.basis.assumptions),
     )

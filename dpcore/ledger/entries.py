@@ -46,11 +46,13 @@ class Entry:
         """The guarantee in short, or why there is none."""
         row, guarantee = self.row, self.guarantee
         if row.kind == RESERVED:
-            looks = "".join(f"; uncovered: {look}" for look in row.body["uncovered"])
+            evaluations = "".join(
+                f"; uncovered: {evaluation}" for evaluation in row.body["uncovered"]
+            )
             if guarantee is None:
-                return f"spent without a guarantee{looks}"
+                return f"spent without a guarantee{evaluations}"
             epsilon, delta = guarantee["epsilon"], guarantee["delta"]
-            return f"({epsilon:.6g}, {delta:g}), {guarantee['status']}{looks}"
+            return f"({epsilon:.6g}, {delta:g}), {guarantee['status']}{evaluations}"
         words = {
             SPENT: "spent by other code",
             UNCOVERED: "uncovered, not charged",
@@ -77,12 +79,12 @@ def latest(rows: Iterable[Row], last: int) -> tuple[list[Entry], int]:
 
 
 @attrs.frozen(kw_only=True)
-class ChargeShare:
+class ChargeFraction:
     """One charge: what it took of the budget, and what it left.
 
     Args:
         row: Its number. what: As recorded.
-        share: Of the whole budget, in [0, 1]: of the squares of mu where those add up, else of
+        fraction: Of the whole budget, in [0, 1]: of the squares of mu where those add up, else of
             epsilon.
         left: Afterwards.
     """
@@ -93,7 +95,7 @@ class ChargeShare:
     left: RemainingBudget
 
 
-def charge_shares(total: Total, rows: Iterable[Row]) -> Iterator[ChargeShare]:
+def charge_fractions(total: Total, rows: Iterable[Row]) -> Iterator[ChargeFraction]:
     """Yield every charge, in order, as the sums of its row say.
 
     Raises:
@@ -105,12 +107,12 @@ def charge_shares(total: Total, rows: Iterable[Row]) -> Iterator[ChargeShare]:
         if row.kind in (RESERVED, SPENT):
             left = stored(start, row).left()
             # Rounding may make it look as if a charge gave something back: then it took nothing.
-            share = max(0.0, _share_spent(budget, left) - _share_spent(budget, previous))
-            yield ChargeShare(row=row.number, what=row.body["what"], share=share, left=left)
+            fraction = max(0.0, _fraction_spent(budget, left) - _fraction_spent(budget, previous))
+            yield ChargeFraction(row=row.number, what=row.body["what"], share=fraction, left=left)
             previous = left
 
 
-def _share_spent(budget: RemainingBudget, remaining: RemainingBudget) -> float:
+def _fraction_spent(budget: RemainingBudget, remaining: RemainingBudget) -> float:
     """Which share of the budget is spent where `remaining` is left of it, in [0, 1]."""
     # Squares of mu are what adds up (what a Rényi budget has left is put as a mu, too).
     if budget.mu > 0:

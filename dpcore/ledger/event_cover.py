@@ -133,9 +133,9 @@ def _intervals(epsilons: Array, deltas: Array) -> tuple[Array, Array, Array]:
         a, height = np.concatenate([[0.0], np.exp(epsilons)]), np.concatenate([[1.0], deltas])
         points = np.concatenate([[0.0], epsilons]), deltas
     ends = points[0]
-    shares = np.arange(_PARTS) / _PARTS
+    fractions = np.arange(_PARTS) / _PARTS
     grid = np.unique(
-        np.concatenate([(ends[:-1, None] + np.diff(ends)[:, None] * shares).ravel(), ends[-1:]])
+        np.concatenate([(ends[:-1, None] + np.diff(ends)[:, None] * fractions).ravel(), ends[-1:]])
     )
     starts, stops = grid[:-1], grid[1:]
     # a little to the left, where a falling curve is higher: exp errs, and chords may be steep

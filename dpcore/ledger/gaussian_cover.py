@@ -58,7 +58,7 @@ from dpcore.ledger.total import Spent
 from dpcore.rounding import up
 from dpcore.shown import in_digits
 
-SHARES = (256, 16, 4)
+FRACTIONS = (256, 16, 4)
 """A leak is at most one of these parts of what a ledger still keeps for failures.
 
 The one is taken that uses the least of what is left, of the squares and of failures together.
@@ -166,8 +166,8 @@ def covered(charge: Charge, spent: Spent) -> Charge:
     # A larger leak buys a smaller Gaussian. Sizes are tried in order until more leak hardly helps.
     for tilted in tilts:
         previous_mu = math.inf
-        for share in SHARES:
-            way = _Way(room / share, tilted)
+        for fraction in FRACTIONS:
+            way = _Way(room / fraction, tilted)
             if (mu := _covering_mu(events, way, composed_filter, adjacency, tilt)) is None:
                 continue
             candidates.append((mu, way))
@@ -263,7 +263,7 @@ def _covering_mu(
 
 
 _LEAST = 2.0**-60  # an epsilon, and a share: a claim needs some of both
-_FAR = 1e9  # nats: where there is no claim
+_CUTOFF = 1e9  # nats: where there is no claim
 
 
 def claimed(charge: Charge, spent: Spent) -> Charge:
@@ -303,24 +303,24 @@ def _claim(
     accountant = AutoAccountant(adjacency).compose_all(events)
 
     # The delta is rounded as it may be: the epsilon is what holds at that very delta.
-    def delta_at(share: float) -> float:
-        return share * budget[1] - fixed[1]
+    def delta_at(fraction: float) -> float:
+        return fraction * budget[1] - fixed[1]
 
-    def excess(share: float) -> float:
-        if not delta_at(share) > 0:
-            return _FAR
+    def excess(fraction: float) -> float:
+        if not delta_at(fraction) > 0:
+            return _CUTOFF
         try:
-            epsilon = accountant.epsilon(delta_at(share)).upper
+            epsilon = accountant.epsilon(delta_at(fraction)).upper
         except NoClaimError:
-            return _FAR
-        return min(_FAR, fixed[0] + epsilon - share * budget[0])
+            return _CUTOFF
+        return min(_CUTOFF, fixed[0] + epsilon - fraction * budget[0])
 
     # Where all that is left does not suffice, or just does, the claim is at all of it.
-    share = 1.0
+    fraction = 1.0
     if excess(1.0) < 0:
         below = _LEAST if excess(_LEAST) > 0 else 0.0
-        share = scipy.optimize.brentq(excess, below, 1.0, rtol=2.0**-50) if below else _LEAST
-    epsilon = accountant.epsilon(delta_at(share)).upper
+        fraction = scipy.optimize.brentq(excess, below, 1.0, rtol=2.0**-50) if below else _LEAST
+    epsilon = accountant.epsilon(delta_at(fraction)).upper
     return ApproximateEvent(
-        epsilon=max(epsilon, _LEAST), delta=delta_at(share), adjacency=adjacency
+        epsilon=max(epsilon, _LEAST), delta=delta_at(fraction), adjacency=adjacency
     )

@@ -39,7 +39,7 @@ class Row:
     digest: str
 
     @property
-    def stands_first(self) -> bool:
+    def comes_first(self) -> bool:
         """Whether it is a chain's first row, unchanged."""
         return self.digest == chained("", 1, self.kind, canonical(self.body))
 

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from dpcore.siblings import lazy_names
 
 if TYPE_CHECKING:
-    from dpcore.metrics.base import Held as Held, Metric as Metric
+    from dpcore.metrics.base import HoldOutPredictions as HoldOutPredictions, Metric as Metric
     from dpcore.metrics.priced import PricedMetric as PricedMetric
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "Held": "metrics.base",
+            "HoldOutPredictions": "metrics.base",
             "Metric": "metrics.base",
             "PricedMetric": "metrics.priced",
         },

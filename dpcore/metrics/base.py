@@ -1,4 +1,4 @@
-"""Metric: what an evaluation tells of predictions on a hold-out; Held: what it sees of them.
+"""Metric: what an evaluation states of predictions on a hold-out, which are `HoldOutPredictions`.
 
 A metric is computed from private records. What it tells goes to the operator, unless it is paid
 for: `PricedMetric` (in `priced`) says how far one record moves it.
@@ -26,7 +26,7 @@ WHOLE = ""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class ScoreLaw:
+class ScoreDistribution:
     """PRIVATE: the law of one release's score at every record, before clipping.
 
     Args:
@@ -41,7 +41,7 @@ class ScoreLaw:
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class Held:
+class HoldOutPredictions:
     """PRIVATE: one predictor on a hold-out.
 
     Args:
@@ -50,7 +50,7 @@ class Held:
         target: The public range of labels, or the classes.
         groups: The public groups; None where nobody asked for any.
         codes: Of every record, the number of its group; -1 where it is in none. Shape (n,).
-        law: Of the scores, for metrics that need it.
+        distribution: Of the scores, for metrics that need it.
         probabilities: That a model of classes states, where it does: shape (n, classes), in the
             order in which they are declared.
     """
@@ -62,7 +62,7 @@ class Held:
     codes: NDArray[np.intp] = attrs.field(
         default=attrs.Factory(lambda self: np.zeros(self.truth.size, np.intp), takes_self=True)
     )
-    law: ScoreLaw | None = None
+    distribution: ScoreDistribution | None = None
     probabilities: NDArray[np.float64] | None = None
 
     @property
@@ -108,7 +108,7 @@ class Curve:
     diagonal: str
     points: NDArray[np.float64]
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Convert to what a JSON file can hold."""
         return {
             "across": self.across,
@@ -124,20 +124,20 @@ class Metric(ABC):
     needs_groups: ClassVar[bool] = False
     """Whether it is about groups."""
 
-    needs_law: ClassVar[bool] = False
-    """Whether it needs `Held.law`: known of models that are linear in one noisy answer."""
+    needs_distribution: ClassVar[bool] = False
+    """Whether it needs `HoldOutPredictions.distribution`, of models linear in one noisy answer."""
 
     needs_probabilities: ClassVar[bool] = False
-    """Whether it needs `Held.probabilities`."""
+    """Whether it needs `HoldOutPredictions.probabilities`."""
 
     @abstractmethod
     def about(self, target: Range | Classes) -> bool:
         """Return whether the metric is about such a target."""
 
     @abstractmethod
-    def measured(self, hold_out: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
         """PRIVATE: what is told, by what it is about: `WHOLE`, or a group. At least one record."""
 
-    def curve(self, hold_out: Held) -> Curve | None:
+    def curve(self, hold_out: HoldOutPredictions) -> Curve | None:
         """PRIVATE: a picture of what is told; None where there is none."""
         return None

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.metrics.base import Held
+from dpcore.metrics.base import HoldOutPredictions
 from dpcore.metrics.priced import PricedMetric
 from dpcore.rounding import up
 
 
 @attrs.frozen
 class MeanMetric(PricedMetric):
-    """A function of the mean, over the hold-out, of one term in [0, `reach`] a record.
+    """A function of the mean, over the hold-out, of one term in [0, `diameter`] a record.
 
     The mean moves by at most reach / h when one of h records is replaced. It is the mean that is
     released; what is stated is computed after.
@@ -32,7 +32,7 @@ class MeanMetric(PricedMetric):
         """State in a clause that the statistic is a mean of terms in a public range."""
         return f"mean of {name} terms over the hold-out, each in a public range"
 
-    def statistic(self, hold_out: Held) -> float:
+    def statistic(self, hold_out: HoldOutPredictions) -> float:
         """PRIVATE: the mean of the terms."""
         return self.mean(hold_out.predicted, hold_out.truth)
 
@@ -43,9 +43,9 @@ class MeanMetric(PricedMetric):
     def sensitivity(self, target: Range | Classes, records: int) -> float:
         """Return how far the mean over `records` moves when one is replaced, rounded up."""
         # A replaced record changes one term of the mean; there is ample room for its rounding.
-        return up(float(self.reach(target) or 0.0) / records, roundings=5000)
+        return up(float(self.diameter(target) or 0.0) / records, roundings=5000)
 
-    def measured(self, hold_out: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
         """PRIVATE: of all records, and of each group."""
         return {
             name: self.stated(self.mean(hold_out.predicted[rows], hold_out.truth[rows]))
@@ -60,7 +60,7 @@ class _PowerMean(MeanMetric):
     power: ClassVar[int]
     """Of the error, in a term."""
 
-    def reach(self, target: Range | Classes) -> float | None:
+    def diameter(self, target: Range | Classes) -> float | None:
         """(high - low)^power of a range."""
         return None if isinstance(target, Classes) else (target.high - target.low) ** self.power
 
@@ -99,7 +99,7 @@ class RootMeanSquaredError(_PowerMean):
 class Accuracy(MeanMetric):
     """The share of records whose class is predicted."""
 
-    def reach(self, target: Range | Classes) -> float | None:
+    def diameter(self, target: Range | Classes) -> float | None:
         """1 for classes; None for a range."""
         return 1.0 if isinstance(target, Classes) else None
 

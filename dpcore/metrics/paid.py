@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.claims.mechanisms.laplace import Laplace
-from dpcore.claims.plan.parts import held_out
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.parts import hold_out_size
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError, need
-from dpcore.metrics.base import Held, Metric
+from dpcore.metrics.base import HoldOutPredictions, Metric
 from dpcore.metrics.priced import PricedMetric
 from dpcore.query import Query
 from dpcore.rounding import gamma
@@ -39,7 +39,7 @@ def _require_prices(metrics: Mapping[str, Metric]) -> dict[str, PricedMetric]:
 
 
 @attrs.frozen(kw_only=True)
-class PrivateLook:
+class PaidEvaluation:
     """Metrics that a run pays for on its hold-out, and publishes.
 
     Args:
@@ -50,9 +50,9 @@ class PrivateLook:
     metrics: Mapping[str, PricedMetric] = attrs.field(converter=_require_prices)
     epsilon: float
 
-    def asks(
+    def queries(
         self, releases: tuple[str, ...], domain: Domain, adjacency: Adjacency, holdout: float
-    ) -> tuple[Ask, ...]:
+    ) -> tuple[PlannedQuery, ...]:
         """Plan a Laplace release for each metric of each release.
 
         Raises:
@@ -67,7 +67,7 @@ class PrivateLook:
             f"a private look needs a public hold-out size; {secret}",
             "evaluate.private",
         )
-        records = held_out(domain.records, holdout)
+        records = hold_out_size(domain.records, holdout)
         need(records >= 1, "evaluate.private", "a hold-out", "holdout", holdout, "evaluate")
         return tuple(
             self._ask(f"{release}.{metric}", metric, domain, records)
@@ -75,10 +75,10 @@ class PrivateLook:
             for metric in self.metrics
         )
 
-    def _ask(self, name: str, metric: str, domain: Domain, records: int) -> Ask:
+    def _ask(self, name: str, metric: str, domain: Domain, records: int) -> PlannedQuery:
         priced_metric = self.metrics[metric]
-        reach = priced_metric.reach(domain.labels)
-        if reach is None:
+        bound = priced_metric.diameter(domain.labels)
+        if bound is None:
             raise ParameterError(
                 "evaluate.private",
                 "metrics that fit the kind of target",
@@ -92,20 +92,20 @@ class PrivateLook:
             value=priced_metric.sensitivity(domain.labels, records),
             distance=Distance.L1,
             adjacency=REPLACE_ONE,
-            solver_error=reach * gamma(8),
+            solver_error=bound * gamma(8),
             source=priced_metric.source(metric),
         )
         query = Query(name=name, shape=(1,), distance=Distance.L1)
         # Explicit noise: it is composed with the releases, and calibration leaves it alone.
         mechanism = Laplace().at(1 / self.epsilon, query, sensitivity)
-        return Ask(query=query, sensitivity=sensitivity, mechanism=mechanism, share=1.0)
+        return PlannedQuery(query=query, sensitivity=sensitivity, mechanism=mechanism, share=1.0)
 
     @property
     def needs_probabilities(self) -> bool:
         """Whether some metric needs stated probabilities."""
         return any(metric.needs_probabilities for metric in self.metrics.values())
 
-    def statistic(self, query: str, hold_out: Held) -> NDArray[np.float64]:
+    def statistic(self, query: str, hold_out: HoldOutPredictions) -> NDArray[np.float64]:
         """PRIVATE: the statistic over the hold-out that one query releases; shape (1,)."""
         return np.array([self._metric(query).statistic(hold_out)])
 

@@ -10,18 +10,18 @@ import attrs
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.metrics.base import Held, Metric
+from dpcore.metrics.base import HoldOutPredictions, Metric
 
 
 @attrs.frozen
 class PricedMetric(Metric):
-    """A function of one number, the statistic, in an interval of length `reach`.
+    """A function of one number, the statistic, in an interval of length `diameter`.
 
     It is the statistic that is released; what is stated is computed after.
     """
 
     @abstractmethod
-    def reach(self, target: Range | Classes) -> float | None:
+    def diameter(self, target: Range | Classes) -> float | None:
         """How long the statistic's interval is; None if the metric is not about such a target."""
 
     @abstractmethod
@@ -29,8 +29,8 @@ class PricedMetric(Metric):
         """Return how far the statistic over `records` moves when one is replaced, rounded up."""
 
     @abstractmethod
-    def statistic(self, hold_out: Held) -> float:
-        """PRIVATE: of at least one record, within 8 roundings of `reach`."""
+    def statistic(self, hold_out: HoldOutPredictions) -> float:
+        """PRIVATE: of at least one record, within 8 roundings of `diameter`."""
 
     def source(self, name: str) -> str:
         """Why the sensitivity holds, in one clause.
@@ -46,4 +46,4 @@ class PricedMetric(Metric):
 
     def about(self, target: Range | Classes) -> bool:
         """Return whether the statistic has a reach."""
-        return self.reach(target) is not None
+        return self.diameter(target) is not None

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
         Transformer as Transformer,
     )
     from dpcore.models.description import (
-        Bars as Bars,
         Described as Described,
         Description as Description,
+        IntervalPicture as IntervalPicture,
         Lines as Lines,
         Matrix as Matrix,
         Points as Points,
@@ -29,7 +29,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "Bars": "models.description",
+            "IntervalPicture": "models.description",
             "Described": "models.description",
             "Description": "models.description",
             "FeatureMap": "models.features.base",

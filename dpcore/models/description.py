@@ -47,7 +47,8 @@ def _rows(values: Any) -> NDArray[np.float64]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Picture:
-    """A picture as data: `Lines`, `Bars`, `Points` or `Matrix`. Whoever shows it draws it.
+    """A picture as data: `Lines`, `IntervalPicture`, `Points` or `Matrix`. Whoever shows it draws
+    it.
 
     Args:
         title: A few words.
@@ -89,7 +90,7 @@ class Lines(Picture):
 
 
 @final
-class Bars(Picture):
+class IntervalPicture(Picture):
     """A bar for each name in `at`, with its interval where one is stated."""
 
 
@@ -124,9 +125,9 @@ class Description:
         pictures = tuple(self.pictures)
         # A class derived from one of these could draw other numbers later: only they are copied.
         need(
-            all(type(picture) in (Lines, Bars, Points, Matrix) for picture in pictures),
+            all(type(picture) in (Lines, IntervalPicture, Points, Matrix) for picture in pictures),
             ContractError,
-            "a picture of a description must be Lines, Bars, Points or Matrix",
+            "a picture of a description must be Lines, IntervalPicture, Points or Matrix",
         )
         tables = {str(name): Figures.settled(table) for name, table in self.tables.items()}
         if tables:

@@ -27,7 +27,7 @@ NOISE_OF_FIT = (
 NONE = "no error bars"
 
 
-class ErrorBars(ABC):
+class NoiseIntervals(ABC):
     """What the noise did to a model's coefficients: public.
 
     Args:
@@ -80,7 +80,7 @@ class ErrorBars(ABC):
 
 @final
 @attrs.frozen(kw_only=True)
-class NoBars(ErrorBars):
+class NoIntervals(NoiseIntervals):
     """There are none, and why.
 
     Args:
@@ -107,4 +107,4 @@ class NoBars(ErrorBars):
         return f"{NONE}: {self.reason}"
 
 
-UNSTATED = NoBars(reason="its learner does not say what the noise did to its coefficients")
+UNSTATED = NoIntervals(reason="its learner does not say what the noise did to its coefficients")

@@ -30,7 +30,7 @@ UNSTATED_NOISE = f"intervals are {NOT_STATED}: the mechanism does not say how wi
 NOISE = "noise"
 """The kind of an interval: where a number lies without the noise that was added to it."""
 
-BY_LAW = "the law of the noise"
+BY_DISTRIBUTION = "the law of the noise"
 """How an interval of that kind is found, where a release does not say more."""
 
 POPULATION = "population"
@@ -47,7 +47,7 @@ _ENDS = {LOW: -1, HIGH: 1, f"{POPULATION}_{LOW}": -1, f"{POPULATION}_{HIGH}": 1}
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class PopulationBars:
+class PopulationIntervals:
     """Intervals of the same numbers in the population that the records were drawn from.
 
     Args:
@@ -106,7 +106,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     joint: bool = False
     covers: str = NOISE_ONLY
     display: NDArray[np.float64] | None = None
-    population: PopulationBars | None = None
+    population: PopulationIntervals | None = None
     kind: str = NOISE
     unbiased: NDArray[np.float64] | None = None
     dates: tuple[int, ...] = ()
@@ -145,7 +145,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     def __str__(self) -> str:
         """The table as text, with what its intervals say."""
         lines = align([(*self.columns,), *self.printed_rows()])
-        return "\n".join([*lines, f"({self.bars})"])
+        return "\n".join([*lines, f"({self.interval_sentence})"])
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the table's rows, in order."""
@@ -165,9 +165,11 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def of_population(self) -> Figures:
         """The same numbers, with the intervals of the population alone where there are some."""
-        if (bars := self.population) is None:
+        if (intervals := self.population) is None:
             return self
-        fields = {name: getattr(bars, name) for name in ("low", "high", "level", "joint", "covers")}
+        fields = {
+            name: getattr(intervals, name) for name in ("low", "high", "level", "joint", "covers")
+        }
         return attrs.evolve(self, **fields, population=None, kind=POPULATION)
 
     def printed_rows(self, digits: int = 4) -> list[tuple[str, ...]]:
@@ -247,22 +249,22 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
                 "kind": kind,
                 "of": ESTIMATE,
                 "between": ends,
-                "level": bars.level if self.stated else None,
-                "together": bars.joint,
-                "method": BY_LAW if kind == NOISE else BY_INVERSION,
-                "covers": bars.covers,
+                "level": population_intervals.level if self.stated else None,
+                "together": population_intervals.joint,
+                "method": BY_DISTRIBUTION if kind == NOISE else BY_INVERSION,
+                "covers": population_intervals.covers,
             }
-            for kind, ends, bars in (
+            for kind, ends, population_intervals in (
                 (self.kind, names[:2], self),
                 (POPULATION, names[2:], self.population),
             )
-            if bars is not None
+            if population_intervals is not None
         ]
         return {"columns": columns, "intervals": intervals}
 
     def settled(self) -> Figures:
         """Return a copy that shares nothing with this one, and is made of plain values alone."""
-        display, unbiased, bars = self.display, self.unbiased, self.population
+        display, unbiased, intervals = self.display, self.unbiased, self.population
         return Figures(
             about={str(name): tuple(map(_simple, cells)) for name, cells in self.about.items()},
             estimate=np.array(self.estimate, dtype=np.float64),
@@ -274,13 +276,13 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             covers="".join(self.covers),
             display=None if display is None else np.array(display, dtype=np.float64),
             population=None
-            if bars is None
-            else PopulationBars(
-                low=np.array(bars.low, dtype=np.float64),
-                high=np.array(bars.high, dtype=np.float64),
-                level=float(bars.level),
-                joint=bool(bars.joint),
-                covers="".join(bars.covers),
+            if intervals is None
+            else PopulationIntervals(
+                low=np.array(intervals.low, dtype=np.float64),
+                high=np.array(intervals.high, dtype=np.float64),
+                level=float(intervals.level),
+                joint=bool(intervals.joint),
+                covers="".join(intervals.covers),
             ),
             kind="".join(self.kind),
             unbiased=None if unbiased is None else np.array(unbiased, dtype=np.float64),
@@ -288,7 +290,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         )
 
     @property
-    def bars(self) -> str:
+    def interval_sentence(self) -> str:
         """What the intervals say, in one clause."""
         if not self.stated:
             return self.covers
@@ -300,13 +302,13 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         cut = f"; {CUT}: its unbiased estimate is below 0" if is_cut else ""
         if self.capped.any():
             cut += "; * after a number: its unbiased estimate is larger than can be"
-        bars = f"{_bars_in_words(self, self.estimate.size)}{cut}"
+        intervals = f"{_describe_intervals_of(self, self.estimate.size)}{cut}"
         if self.population is None:
-            return bars
+            return intervals
         # Two kinds of intervals: each says which columns it stands in.
-        wider = _bars_in_words(self.population, self.estimate.size)
+        wider = _describe_intervals_of(self.population, self.estimate.size)
         low, high = list(_ENDS)[2:]
-        return f"{LOW} to {HIGH}: {bars}. {low} to {high}: {wider}"
+        return f"{LOW} to {HIGH}: {intervals}. {low} to {high}: {wider}"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -377,10 +379,10 @@ class Statistics(Shown):
         return named_arrays
 
 
-def _bars_in_words(bars: Figures | PopulationBars, rows: int) -> str:
+def _describe_intervals_of(intervals: Figures | PopulationIntervals, rows: int) -> str:
     """The level of intervals, and what they cover."""
-    together = ", all together" if bars.joint and rows > 1 else ""
-    return f"{100 * bars.level:g} % intervals{together}; {bars.covers}"
+    together = ", all together" if intervals.joint and rows > 1 else ""
+    return f"{100 * intervals.level:g} % intervals{together}; {intervals.covers}"
 
 
 def _date_cell(value: float, direction: int, width: float) -> str:

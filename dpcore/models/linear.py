@@ -11,7 +11,7 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ContractError, need
 from dpcore.models.description import ShownModel
-from dpcore.models.error_bars import UNSTATED, ErrorBars
+from dpcore.models.error_bars import UNSTATED, NoiseIntervals
 from dpcore.models.features.base import Features
 from dpcore.models.features.identity import SAME
 
@@ -40,13 +40,13 @@ class LinearModel(ShownModel):
     Args:
         features: phi; the encoded columns themselves if left out.
         coefficients: Shape (width,), for centred labels.
-        bars: What the noise did to them; public, and no more than `coefficients` tell.
+        noise_intervals: What the noise did to them; public, and no more than `coefficients` tell.
     """
 
     domain: Domain
     features: Features = SAME
     coefficients: NDArray[np.float64]
-    bars: ErrorBars = UNSTATED
+    noise_intervals: NoiseIntervals = UNSTATED
 
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions in the file's units, or classes. Shape (n,)."""
@@ -62,7 +62,7 @@ class LinearModel(ShownModel):
         Raises:
             ContractError: there are none, and why.
         """
-        return self.bars.coefficients(self.coefficients.size)
+        return self.noise_intervals.coefficients(self.coefficients.size)
 
     def standard_errors(self, table: Table) -> NDArray[np.float64]:
         """Return how much the noise moved each score before clipping, in label units; shape (n,).
@@ -70,7 +70,7 @@ class LinearModel(ShownModel):
         Raises:
             ContractError: there are none, and why.
         """
-        return self._by_rows(encode_table(self.domain, table), self.bars.scores)
+        return self._by_rows(encode_table(self.domain, table), self.noise_intervals.scores)
 
     def intervals(
         self, table: Table, level: float = 0.95, *, together: bool = False
@@ -95,7 +95,7 @@ class LinearModel(ShownModel):
         encoded = encode_table(self.domain, table)
         # Clipping both ends is monotone, so that an interval around the score keeps its cover.
         half = self._by_rows(
-            encoded, lambda phi: self.bars.half_widths(phi, level, together=together)
+            encoded, lambda phi: self.noise_intervals.half_widths(phi, level, together=together)
         )
         scores = self.score(encoded)
         return self.domain.uncentre(scores - half), self.domain.uncentre(scores + half)

@@ -21,9 +21,9 @@ from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import RequestError, need
 from dpcore.exact import Exact
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore.learner import LinearNoiseModel, LinearScoreModel, Model, ScoringModel, promises
-from dpcore.metrics.base import WHOLE, Curve, Held, Metric, ScoreLaw
+from dpcore.metrics.base import WHOLE, Curve, HoldOutPredictions, Metric, ScoreDistribution
 from dpcore.metrics.groups import Groups
 from dpcore.models.probabilities import probabilities, scored
 from dpcore.private.engines.records import EngineRecords
@@ -31,7 +31,7 @@ from dpcore.private.hold_out import HoldOut, joined
 from dpcore.private.outcome import Outcome
 from dpcore.private.release_context import Conversation, Reuse
 from dpcore.private.runtime import kind_of
-from dpcore.randomness import SecretCoins
+from dpcore.randomness import SecretRandomness
 from dpcore.records import Records
 from dpcore.transcript.rebuild import Handover, IsolatedRelease, isolate
 
@@ -76,12 +76,12 @@ class Evaluation:
     """PRIVATE: what the operator is told of models on the hold-out.
 
     Args:
-        told: {release: {metric: {"private": ..., "constant": ..., "without noise": ...}}}; what
+        figures: {release: {metric: {"private": ..., "constant": ..., "without noise": ...}}}; what
             is told of a group stands under "METRIC of GROUP".
         curves: Pictures of private models: {release: {metric: Curve}}.
     """
 
-    told: Mapping[str, Mapping[str, Mapping[str, float]]] = attrs.field(factory=dict)
+    figures: Mapping[str, Mapping[str, Mapping[str, float]]] = attrs.field(factory=dict)
     curves: Mapping[str, Mapping[str, Curve]] = attrs.field(factory=dict)
 
 
@@ -93,7 +93,7 @@ def evaluate(
     Returns:
         {release: {metric: {predictor: value}}}, as in `Evaluation.told`.
     """
-    return evaluation(plan, outcome, metrics, groups).told
+    return evaluation(plan, outcome, metrics, groups).figures
 
 
 def evaluation(
@@ -116,9 +116,9 @@ def evaluation(
     if not len(opened.hold_out):
         return Evaluation()
     domain, truth = plan.request.domain, opened.hold_out.labels()
-    typical_label, shares = _typical_label(domain, opened.train)
+    typical_label, fractions = _typical_label(domain, opened.train)
     # What a model without any feature would say: no figure means much without it.
-    baseline = Held(
+    baseline = HoldOutPredictions(
         predicted=domain.uncentre(np.full(truth.shape, typical_label)),
         truth=truth,
         target=domain.labels,
@@ -127,8 +127,8 @@ def evaluation(
         codes=np.zeros(len(opened.hold_out), np.intp)
         if groups is None
         else joined([groups.codes(table) for table, _ in opened.hold_out.batches()]),
-        law=_without_noise(domain, np.full(truth.shape, typical_label)),
-        probabilities=np.tile(shares, (truth.size, 1)) if domain.classes else None,
+        distribution=_without_noise(domain, np.full(truth.shape, typical_label)),
+        probabilities=np.tile(fractions, (truth.size, 1)) if domain.classes else None,
     )
     figures: dict[str, Any] = {}
     curves: dict[str, Any] = {}
@@ -143,8 +143,8 @@ def evaluation(
         conversation = Conversation(
             number=number,
             records=cast(Records, opened.train),  # folds alone, as in the run
-            coins=outcome.coins,
-            secret=SecretCoins.draw(),
+            randomness=outcome.randomness,
+            secret=SecretRandomness.draw(),
             reuse=reuse,
             inputs=partial(handover.inputs, release),
         )
@@ -169,10 +169,10 @@ def evaluation(
             for name, metric in metrics.items()
             if (curve := metric.curve(predictors[PRIVATE])) is not None
         }
-    return Evaluation(told=figures, curves=curves)
+    return Evaluation(figures=figures, curves=curves)
 
 
-def _measure(metrics: Mapping[str, Metric], predictor: Held) -> dict[str, float]:
+def _measure(metrics: Mapping[str, Metric], predictor: HoldOutPredictions) -> dict[str, float]:
     """PRIVATE: all metrics of one predictor, by what they are about."""
     return {
         f"{name} of {part}" if part != WHOLE else name: float(value)
@@ -192,7 +192,9 @@ def _collect_inputs(
     record, made of its cells batch by batch."""
     scheduled, kind = release.scheduled, kind_of(release.scheduled)
     # Predictions alone suffice: even a function's stand-ins give those.
-    if not any(metric.needs_law or metric.needs_probabilities for metric in metrics.values()):
+    if not any(
+        metric.needs_distribution or metric.needs_probabilities for metric in metrics.values()
+    ):
         private, exact = kind.predict_holdout(release, conversation, model, holdout)
         return {"predicted": private}, {"predicted": exact}
     # None of a function, which tells neither laws nor probabilities: the first batch refuses it.
@@ -214,13 +216,17 @@ def _batch_inputs(
     """PRIVATE: what metrics need of a batch of records: of the model, and of it without noise."""
     domain = scheduled.part
     inputs: tuple[dict[str, Any], ...] = ({}, {})
-    law_metric = _first(metrics, "needs_law")
-    if law_metric:
-        law = _law(scheduled, model, noiseless, table, law_metric)
+    distribution_metric = _first(metrics, "needs_distribution")
+    if distribution_metric:
+        distribution = _law(scheduled, model, noiseless, table, distribution_metric)
         # Without noise a score is sure: the same means and no spread.
         inputs = (
-            {"law": law},
-            {"law": attrs.evolve(law, std=np.zeros(law.std.shape), normal=True)},
+            {"distribution": distribution},
+            {
+                "distribution": attrs.evolve(
+                    distribution, std=np.zeros(distribution.std.shape), normal=True
+                )
+            },
         )
     if class_metric := _first(metrics, "needs_probabilities"):
         need(
@@ -245,7 +251,7 @@ def _join_batches(batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, first in batches[0].items():
         pieces = [piece[name] for piece in batches]
-        if isinstance(first, ScoreLaw):
+        if isinstance(first, ScoreDistribution):
             fields[name] = attrs.evolve(
                 first,
                 mean=joined([piece.mean for piece in pieces]),
@@ -258,17 +264,17 @@ def _join_batches(batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _law(
     scheduled: Scheduled, model: Model, noiseless: Model, table: Mapping[str, Any], metric: str
-) -> ScoreLaw:
+) -> ScoreDistribution:
     """PRIVATE: the law of scores, by what the noise on the model's only answer does to them."""
     domain = scheduled.part
-    (ask, *further_asks) = scheduled.asks.values()
-    spread = ask.spread
+    (planned_query, *further_queries) = scheduled.queries.values()
+    noise_distribution = planned_query.noise_distribution
     # Only then is a score a fixed linear map of one noise vector, whose law the plan knows.
     is_linear = promises(scheduled.learner, LinearNoiseModel)
-    is_plain = is_linear and not further_asks and ask.query.at_most == 1
+    is_plain = is_linear and not further_queries and planned_query.query.at_most == 1
     if (
         not is_plain
-        or spread is None
+        or noise_distribution is None
         or not isinstance(model, LinearScoreModel)
         or not isinstance(noiseless, ScoringModel)
     ):
@@ -276,10 +282,10 @@ def _law(
             _describe_lack(scheduled, metric, "a score that is linear in one noisy answer")
         )
     encoded = encode_table(domain, table)
-    return ScoreLaw(
+    return ScoreDistribution(
         mean=noiseless.score(encoded) + domain.labels.centre,
-        std=spread.std * model.lengths(encoded),
-        normal=isinstance(spread, NormalSpread),
+        std=noise_distribution.std * model.lengths(encoded),
+        normal=isinstance(noise_distribution, NormalDistribution),
     )
 
 
@@ -290,12 +296,12 @@ def _describe_lack(scheduled: Scheduled, metric: str, requirement: str) -> str:
     )
 
 
-def _without_noise(domain: Domain, centred_labels: NDArray[np.float64]) -> ScoreLaw | None:
+def _without_noise(domain: Domain, centred_labels: NDArray[np.float64]) -> ScoreDistribution | None:
     """PRIVATE: the law of scores that are sure; None for classes."""
     return (
         None
         if domain.classes
-        else ScoreLaw(
+        else ScoreDistribution(
             mean=centred_labels + domain.labels.centre, std=np.zeros(centred_labels.shape)
         )
     )

@@ -84,15 +84,17 @@ def fit_function(release: IsolatedRelease, conversation: Conversation) -> Expans
         ReleaseError: the private computation failed; the budget is spent.
     """
     scheduled = cast(FunctionRelease, release.scheduled)
-    query = cast(FunctionQuery, scheduled.ask.query)
+    query = cast(FunctionQuery, scheduled.planned_query.query)
     try:
         # One fit may serve several releases; each of them adds noise of its own in its oracle.
-        coins, (private, public) = (
-            conversation.learner_coins(query, 1),
+        randomness, (private, public) = (
+            conversation.learner_randomness(query, 1),
             conversation.private(release),
         )
-        fit = partial(private, frozen(query), conversation.records, public, coins)
-        function: Expansion = conversation.reuse.once(scheduled.learner, query, public, coins, fit)
+        fit = partial(private, frozen(query), conversation.records, public, randomness)
+        function: Expansion = conversation.reuse.once(
+            scheduled.learner, query, public, randomness, fit
+        )
         cause = "a wrong shape, kernel or no number" if query.unfit(function) else ""
     except UNREADABLE:
         raise
@@ -113,9 +115,12 @@ def open_oracle(
     Args:
         number: Of the oracle: each has noise of its own. A run that is covered opens one.
     """
-    ask = cast(FunctionRelease, release.scheduled).ask
-    mechanism, query = cast(Interactive, ask.mechanism), cast(FunctionQuery, ask.query)
-    return mechanism.open(function, query, ask.taken, conversation.noise(query, number))
+    planned_query = cast(FunctionRelease, release.scheduled).planned_query
+    mechanism, query = (
+        cast(Interactive, planned_query.mechanism),
+        cast(FunctionQuery, planned_query.query),
+    )
+    return mechanism.open(function, query, planned_query.taken, conversation.noise(query, number))
 
 
 def collect_answers(
@@ -128,9 +133,11 @@ def collect_answers(
     rows = conversation.points + 0.0
     oracle = open_oracle(release, fit_function(release, conversation), conversation)
     value = np.column_stack([rows, oracle.ask(rows)])
-    ask = cast(FunctionRelease, release.scheduled).ask
-    answer = Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
-    return (answer,), partial(release.rebuild, conversation.coins, [value], {})
+    planned_query = cast(FunctionRelease, release.scheduled).planned_query
+    answer = Answer(
+        query=planned_query.query, number=1, value=value, mechanism=planned_query.mechanism
+    )
+    return (answer,), partial(release.rebuild, conversation.randomness, [value], {})
 
 
 def fit_without_noise(release: IsolatedRelease, conversation: Conversation) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.claims.plan.parts import held_out
+from dpcore.claims.plan.parts import hold_out_size
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.blocks import (
     Encoding,
@@ -32,14 +32,14 @@ from dpcore.private.engines.base import Engine
 from dpcore.private.engines.records import EngineRecords
 from dpcore.private.engines.selection import (
     EVERYTHING,
-    Coins,
+    BernoulliSelection,
     Complement,
     OfPersons,
     Selection,
     Smallest,
 )
 from dpcore.private.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
-from dpcore.randomness import SecretCoins, Words
+from dpcore.randomness import SecretRandomness, Words
 from dpcore.records import Records
 from dpcore.single_use import NeverCopied
 from dpcore.source import Columns, Part, Source
@@ -69,7 +69,7 @@ class Opened(NeverCopied):
         return self.hold_out.labels()
 
 
-def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
+def open_table(request: Request, table: Table, secret: SecretRandomness) -> Opened:
     """Project, shuffle in secret, and split: never by values, and persons as a whole.
 
     Raises:
@@ -101,7 +101,7 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
     order = secret.runtime("shuffle").permutation(count)
     if request.adjacency.replaces:
         # The count is public, so the split may have exact sizes.
-        cut = held_out(count, request.records.holdout)
+        cut = hold_out_size(count, request.records.holdout)
         holdout, train = order[:cut], order[cut:]
     else:
         # The number of records is private, so each record, or each person, gets one coin: a
@@ -121,7 +121,9 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
     return Opened(train=records.take(train), hold_out=hold_out)
 
 
-def open_source(request: Request, source: Source, secret: SecretCoins, engine: Engine) -> Opened:
+def open_source(
+    request: Request, source: Source, secret: SecretRandomness, engine: Engine
+) -> Opened:
     """Hand a source over to an engine, and read the hold-out once more, into a spool.
 
     Where there is a hold-out of a source that can be read once alone, what is read is kept on disk
@@ -159,7 +161,7 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
 
 
 def _open_watched(
-    request: Request, parts: Sequence[Part], secret: SecretCoins, engine: Engine
+    request: Request, parts: Sequence[Part], secret: SecretRandomness, engine: Engine
 ) -> Opened:
     """Open a source whose records are not all used: of a person too many, or rows left out."""
     domain, people, masks = request.domain, request.domain.people, list[NDArray[np.bool_]]()
@@ -184,7 +186,9 @@ def _open_watched(
     hold_out: HoldOut = _NONE
     if request.records.holdout:
         words = secret.runtime("split").by_place
-        is_out = Coins.chance(words, request.records.holdout).contains(0, person_codes.persons)
+        is_out = BernoulliSelection.chance(words, request.records.holdout).contains(
+            0, person_codes.persons
+        )
         hold_out = _read_holdout(
             domain, parts, counts, OfPersons(person_codes, is_out), engine.spool
         )
@@ -198,7 +202,7 @@ def _open_watched(
     return Opened(train=train, hold_out=hold_out)
 
 
-def _tags(secret: SecretCoins) -> Words:
+def _tags(secret: SecretRandomness) -> Words:
     """The secret words by which a person's records are chosen, the same for a whole run."""
     return secret.runtime("people").by_place
 
@@ -221,7 +225,7 @@ class _Watched(Part):
     def batches(self) -> Iterator[Columns]:
         for batch in self.part.batches():
             columns = require_columns(self.domain, batch)
-            # Told batch by batch, so the order is that of the places of records.
+            # Stated batch by batch, so the order is that of the places of records.
             if self.bounding is not None and self.domain.people is not None:
                 self.bounding.add(columns[self.domain.people.column])
             table = derive_columns(self.domain, columns)
@@ -257,14 +261,18 @@ def _require_count(domain: Domain, count: int) -> None:
 
 
 def _select_holdout(
-    share: float, adjacency: Adjacency, count: int, secret: SecretCoins
+    fraction: float, adjacency: Adjacency, count: int, secret: SecretRandomness
 ) -> Selection | None:
     """The hold-out: a coin for each record, or the smallest of the words that shuffle a table."""
     if not adjacency.replaces:
         # The same named streams as for a table, so a run in blocks holds out the records that the
         # same run in memory does.
-        return Coins.chance(secret.runtime("split").by_place, share) if share else None
-    cut = held_out(count, share)
+        return (
+            BernoulliSelection.chance(secret.runtime("split").by_place, fraction)
+            if fraction
+            else None
+        )
+    cut = hold_out_size(count, fraction)
     return Smallest.of(secret.runtime("shuffle").by_place, cut, count) if cut else None
 
 

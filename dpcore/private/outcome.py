@@ -11,7 +11,7 @@ from dpcore.guarantee import Guarantee
 from dpcore.learner import Answer, Model, Published
 from dpcore.models.description import Description, only_model, only_published
 from dpcore.private.opening import Opened
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.shown import Shown
 from dpcore.transcript.isolated_copies import Arrays
 
@@ -29,7 +29,7 @@ class Outcome(Shown):
         descriptions: What models hand over to be shown, by release name.
         answers: By release name, in order of asking; "evaluation" holds a private look's.
         guarantee: Of this run; `none` if its coins were known or its door was not private.
-        coins: The published key.
+        randomness: The published key.
         note: Why the answers were not replayed in a clean process, or empty.
         opened: PRIVATE: for the operator's own evaluation.
     """
@@ -38,7 +38,7 @@ class Outcome(Shown):
     arrays: Mapping[str, Arrays]
     answers: Mapping[str, tuple[Answer, ...]]
     guarantee: Guarantee
-    coins: PublicCoins
+    randomness: PublicRandomness
     note: str = ""
     descriptions: Mapping[str, Description] = attrs.field(factory=dict)
     _opened: Opened | None = attrs.field(default=None, repr=False)

@@ -8,40 +8,40 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.claims.plan.planned_query import Ask, PaidQueries
+from dpcore.claims.plan.planned_query import PaidQueries, PlannedQuery
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.columns import centre_labels
 from dpcore.learner import Answer, Model, Published
-from dpcore.metrics.base import Held
-from dpcore.metrics.paid import PrivateLook
+from dpcore.metrics.base import HoldOutPredictions
+from dpcore.metrics.paid import PaidEvaluation
 from dpcore.models.probabilities import probabilities
 from dpcore.private.hold_out import joined
 from dpcore.private.opening import Opened
-from dpcore.private.release_context import Door
-from dpcore.randomness import SecretCoins
+from dpcore.private.release_context import ReleaseBoundary
+from dpcore.randomness import SecretRandomness
 
 
-def look(
+def evaluate_paid(
     queries: PaidQueries,
-    asks: tuple[Ask, ...],
+    planned_queries: tuple[PlannedQuery, ...],
     models: Mapping[str, Published],
     opened: Opened,
     domain: Domain,
-    secret: SecretCoins,
+    secret: SecretRandomness,
     number: int,
-    door: Door,
+    release_through: ReleaseBoundary,
 ) -> Iterator[Answer]:
     """PRIVATE inside: each metric's statistic on the hold-out, through the door.
 
     Args:
         number: Of this "release" among the run's, so that its noise is its own.
     """
-    views: dict[str, Held] = {}
-    evaluation = cast(PrivateLook, queries)  # the one kind that there is
-    for ask in asks:
+    views: dict[str, HoldOutPredictions] = {}
+    evaluation = cast(PaidEvaluation, queries)  # the one kind that there is
+    for planned_query in planned_queries:
         # Several metrics of one release share one pass over the hold-out; each of them still draws
         # noise of its own.
-        release = ask.query.name.split(".", 1)[0]
+        release = planned_query.query.name.split(".", 1)[0]
         if release not in views:
             views[release] = _view_holdout(
                 cast(Model, models[release]),
@@ -49,17 +49,24 @@ def look(
                 domain,
                 with_probabilities=evaluation.needs_probabilities,
             )
-        statistic = evaluation.statistic(ask.query.name, views[release])
+        statistic = evaluation.statistic(planned_query.query.name, views[release])
         # Metrics are paid like any query: their statistic leaves through the same door.
-        value = door(ask, ask.query, statistic, secret.noise(number, ask.query.name, 1))
-        yield Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
+        value = release_through(
+            planned_query,
+            planned_query.query,
+            statistic,
+            secret.noise(number, planned_query.query.name, 1),
+        )
+        yield Answer(
+            query=planned_query.query, number=1, value=value, mechanism=planned_query.mechanism
+        )
 
 
 def _view_holdout(
     model: Model, opened: Opened, domain: Domain, *, with_probabilities: bool
-) -> Held:
+) -> HoldOutPredictions:
     """PRIVATE: the predictions, labels and probabilities that metrics are computed from."""
-    view = Held(
+    view = HoldOutPredictions(
         predicted=predictions(model, opened, domain),
         truth=opened.holdout_labels,
         target=domain.labels,

@@ -22,12 +22,12 @@ from dpcore.exact import Exact
 from dpcore.learner import AnyLearner, Public, Published
 from dpcore.private.engines.records import EngineRecords
 from dpcore.query import Query, SumQuery
-from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
+from dpcore.randomness import LearnerRandomness, PublicRandomness, SecretRandomness, Stream
 from dpcore.records import Records
 from dpcore.transcript.rebuild import IsolatedRelease
 
 if TYPE_CHECKING:
-    from dpcore.claims.plan.planned_query import Ask
+    from dpcore.claims.plan.planned_query import PlannedQuery
 
 Value = TypeVar("Value")
 
@@ -49,7 +49,7 @@ class Reuse:
         learner: AnyLearner,
         query: Query,
         public: Public,
-        secret: LearnerCoins,
+        secret: LearnerRandomness,
         compute: Callable[[], Value],
     ) -> Value:
         """What `statistic` returns for these, now or before; the caller leaves it as it is.
@@ -59,7 +59,7 @@ class Reuse:
             secret: What `statistic` has; if it reads them, its result is not kept.
         """
         # The secret coins are no part of the key: a result that depended on them is never stored.
-        facts = (public.domain, public.coins.key, public.mu)
+        facts = (public.domain, public.randomness.key, public.mu)
         once = query.args is not None or query.sampling is not None
         key = () if once else fingerprint(learner, query, *facts)
         if key in self._values:
@@ -77,24 +77,26 @@ Private = Callable[..., Any]
 """A private function: query, records, public facts and learner coins to a value."""
 
 
-class Door(Protocol):
+class ReleaseBoundary(Protocol):
     """What a statistic must pass to become an answer."""
 
     def __call__(
-        self, ask: Ask, query: Query, value: NDArray[Any] | Exact, noise: Stream
+        self, planned_query: PlannedQuery, query: Query, value: NDArray[Any] | Exact, noise: Stream
     ) -> NDArray[Any]: ...
 
 
 def through_mechanism(
-    ask: Ask, query: Query, value: NDArray[Any] | Exact, noise: Stream
+    planned_query: PlannedQuery, query: Query, value: NDArray[Any] | Exact, noise: Stream
 ) -> NDArray[Any]:
     """The private door: the calibrated mechanism."""
-    return ask.release(value, query, noise)
+    return planned_query.release(value, query, noise)
 
 
-def wide_open(ask: Ask, query: Query, value: NDArray[Any] | Exact, noise: Stream) -> NDArray[Any]:
+def wide_open(
+    planned_query: PlannedQuery, query: Query, value: NDArray[Any] | Exact, noise: Stream
+) -> NDArray[Any]:
     """The release without its noise: no privacy at all, for the operator's comparison alone."""
-    return ask.noiseless(np.asarray(value), query)
+    return planned_query.noiseless(np.asarray(value), query)
 
 
 def do_nothing() -> None:
@@ -136,7 +138,7 @@ class Conversation:
     Args:
         number: Of the release among the run's, so that its coins are its own.
         records: The learners' part; behind an engine, `EngineRecords` in their place.
-        coins: The public side's.
+        randomness: The public side's.
         hidden: The private side's own object of the same coins: what a private function keeps
             there, nobody publishes.
         points: Encoded points that a function is asked about; None for other releases.
@@ -148,14 +150,14 @@ class Conversation:
 
     number: int
     records: Records
-    coins: PublicCoins
-    secret: SecretCoins
-    hidden: PublicCoins = attrs.field(
-        default=attrs.Factory(lambda self: self.coins.again(), takes_self=True)
+    randomness: PublicRandomness
+    secret: SecretRandomness
+    hidden: PublicRandomness = attrs.field(
+        default=attrs.Factory(lambda self: self.randomness.again(), takes_self=True)
     )
     points: NDArray[np.float64] | None = None
     reuse: Reuse = attrs.field(factory=Reuse)
-    door: Door = through_mechanism
+    release_through: ReleaseBoundary = through_mechanism
     progress: Callable[[], None] = do_nothing
     inputs: Callable[[], Mapping[str, Published]] = dict
     stand_in: Private | None = None
@@ -165,10 +167,10 @@ class Conversation:
         # The copies come from bytes written before any record was opened: what the private function
         # leaves in them is lost with them.
         learner, part = release.before.copy()
-        public = Public(domain=part, coins=self.hidden, mu=release.scheduled.mu)
+        public = Public(domain=part, randomness=self.hidden, mu=release.scheduled.mu)
         return self.stand_in or learner.statistic, public
 
-    def learner_coins(self, query: Query, number: int) -> LearnerCoins:
+    def learner_randomness(self, query: Query, number: int) -> LearnerRandomness:
         """The coins that the private function may use in one ask, by query and its number."""
         return self.secret.learner(self.number, query.name, number)
 
@@ -186,11 +188,11 @@ class Conversation:
         # stream is named by release, query and number, and no learner sees it.
         if query.sampling is None:
             return self.records
-        from dpcore.private.sampling import draw, scheme_of_ask, select, select_persons
+        from dpcore.private.sampling import draw, scheme_of_query, select, select_persons
 
         # Asks count from 1: what a sampling draws once for all of them comes from number 0.
         once = self.secret.sampling(self.number, query.name, 0)
-        sampling = scheme_of_ask(query.sampling, number, once)
+        sampling = scheme_of_query(query.sampling, number, once)
         stream = self.secret.sampling(self.number, query.name, number)
         if isinstance(self.records, EngineRecords):
             engine_records: EngineRecords = self.records

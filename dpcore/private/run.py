@@ -20,10 +20,15 @@ from dpcore.private.admission import admit, require_apart
 from dpcore.private.engines.base import Engine
 from dpcore.private.engines.local import LocalEngine
 from dpcore.private.outcome import Outcome
-from dpcore.private.release_context import Conversation, Door, do_nothing, through_mechanism
+from dpcore.private.release_context import (
+    Conversation,
+    ReleaseBoundary,
+    do_nothing,
+    through_mechanism,
+)
 from dpcore.private.runtime import kind_of, open_records, release
 from dpcore.private.sealed_output import run_silenced
-from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.randomness import PublicRandomness, SecretRandomness
 from dpcore.records import Records
 from dpcore.resources.room import require_disk
 from dpcore.source import DeclaredSource, Source
@@ -40,8 +45,8 @@ def run(
     table: Table | Source | DeclaredSource,
     *,
     engine: Engine | None = None,
-    secret: SecretCoins | None = None,
-    door: Door | None = None,
+    secret: SecretRandomness | None = None,
+    release_through: ReleaseBoundary | None = None,
     progress: Callable[[], None] | None = None,
     points: Mapping[str, Table] | None = None,
     reservation: Payer | None = None,
@@ -56,13 +61,13 @@ def run(
     """
     # Learners are written down first: reading a stream, or a lazy frame, opens records.
     releases = releases or isolate(plan.schedule.releases)
-    door, progress = door or through_mechanism, progress or do_nothing
+    release_through, progress = release_through or through_mechanism, progress or do_nothing
     # What public facts and types refuse is refused first: after `begin` the budget is spent.
-    for ask in plan.schedule.asks:
-        if ask.query.sampling is not None:
+    for planned_query in plan.schedule.queries:
+        if planned_query.query.sampling is not None:
             from dpcore.private.sampling import require_draw  # where something is sampled
 
-            require_draw(ask.query.sampling)
+            require_draw(planned_query.query.sampling)
     encoded = encode_points(plan, {} if points is None else points)
     records, code = admit(plan.request, table), (*code, *_location_of(table))
     require_apart(plan.request.domain, records, plan.request.public)
@@ -73,9 +78,9 @@ def run(
     if is_spooled and plan.resources is not None:
         spool, needs = None if engine is None else engine.spool, plan.resources
         require_disk(spool, needs.disk, needs.memory, plan.limits.memory)
-    secret = SecretCoins.draw() if secret is None else secret
+    secret = SecretRandomness.draw() if secret is None else secret
     if reservation is not None:
-        _begin(plan, reservation, secret, door)
+        _begin(plan, reservation, secret, release_through)
     # Secret coins serve one run. Noise that is drawn twice from one stream could be subtracted.
     secret.begin()
     sealed = plan.request.records.sealed
@@ -85,7 +90,9 @@ def run(
         LocalEngine() if engine is None else contextlib.nullcontext(engine) as holder,
         CleanProcess() if replaying is None else contextlib.nullcontext(replaying) as replayer,
     ):
-        reading = partial(_release_records, plan, releases, records, holder, secret, door, code)
+        reading = partial(
+            _release_records, plan, releases, records, holder, secret, release_through, code
+        )
         work = partial(reading, step, encoded, reservation, replayer)
         return run_silenced(work) if sealed else work()
 
@@ -113,7 +120,7 @@ def require_fit(
                     f"them in several: use the local engine, or a learner that reads sums"
                 )
     need(
-        not engine.tells or not plan.request.records.sealed,
+        not engine.reports_misfits or not plan.request.records.sealed,
         RequestError,
         "a sealed run shows no progress: make the engine without",
     )
@@ -121,7 +128,7 @@ def require_fit(
     if records is not None:
         from dpcore.private.workload import workload_of
 
-        engine.accept(lambda: workload_of(plan.schedule, records(), plan.coins))
+        engine.accept(lambda: workload_of(plan.schedule, records(), plan.randomness))
 
 
 def _release_records(
@@ -129,8 +136,8 @@ def _release_records(
     releases: tuple[IsolatedRelease, ...],
     table: Table | Source,
     engine: Engine,
-    secret: SecretCoins,
-    door: Door,
+    secret: SecretRandomness,
+    release_through: ReleaseBoundary,
     code: tuple[Any, ...],
     progress: Callable[[], None],
     encoded: Mapping[str, NDArray[np.float64] | None],
@@ -139,43 +146,60 @@ def _release_records(
 ) -> Outcome:
     """PRIVATE inside: from the records to what is published."""
     # A bound that fails with a probability over the public coins needs new ones for each run.
-    coins = PublicCoins.draw() if plan.coins is None else plan.coins.again()
+    randomness = PublicRandomness.draw() if plan.randomness is None else plan.randomness.again()
     domain = plan.request.domain
     # It starts before a record is opened, and compares before anything leaves this block.
-    with replaying.of(releases, coins.again()) as replay:
+    with replaying.of(releases, randomness.again()) as replay:
         opened = open_records(plan.schedule, table, secret, engine)
         answers, ends = release(
-            releases, domain, opened.train, coins, secret, door, progress, encoded, opened
+            releases,
+            domain,
+            opened.train,
+            randomness,
+            secret,
+            release_through,
+            progress,
+            encoded,
+            opened,
         )
-        retold = replay(answers, ends)
+        replayed = replay(answers, ends)
     code = (type(engine), *code)
-    guarantee = _guarantee(plan, secret, table, code, retold.place, engine.premises)
-    if door is not through_mechanism:
+    guarantee = _guarantee(plan, secret, table, code, replayed.place, engine.premises)
+    if release_through is not through_mechanism:
         # Fail closed: an outcome keeps its guarantee only through the one private door.
         guarantee = guarantee.with_provenance(voided="the answers did not come from the mechanism")
     names = [entry.name for entry in releases]
     answers_by_release = dict(zip(names, answers, strict=True))
     values = {name: tuple(a.value for a in group) for name, group in answers_by_release.items()}
     # The paid look comes last: it may use the models, and no model may use it.
-    if plan.schedule.look and (private_look := plan.request.look) is not None:
+    if plan.schedule.evaluation and (paid_evaluation := plan.request.evaluation) is not None:
         from dpcore.claims.plan.request import RELEASE
-        from dpcore.private.paid_evaluation import look
+        from dpcore.private.paid_evaluation import evaluate_paid
 
-        asks = plan.schedule.look
+        queries = plan.schedule.evaluation
         # Other objects than the published ones: these see the hold-out, and are dropped.
-        look_models = rebuild(releases, values, coins.again())
+        evaluation_models = rebuild(releases, values, randomness.again())
         answers_by_release[RELEASE] = tuple(
-            look(private_look, asks, look_models, opened, domain, secret, len(names), door)
+            evaluate_paid(
+                paid_evaluation,
+                queries,
+                evaluation_models,
+                opened,
+                domain,
+                secret,
+                len(names),
+                release_through,
+            )
         )
     return Outcome(
-        models=dict(zip(names, retold.models, strict=True)),
-        arrays=dict(zip(names, retold.arrays, strict=True)),
-        descriptions=dict(zip(names, retold.descriptions, strict=True)),
+        models=dict(zip(names, replayed.models, strict=True)),
+        arrays=dict(zip(names, replayed.arrays, strict=True)),
+        descriptions=dict(zip(names, replayed.descriptions, strict=True)),
         answers=answers_by_release,
         guarantee=guarantee if reservation is None else reservation.commit(guarantee),
-        coins=coins,
+        randomness=randomness,
         opened=opened,
-        note=retold.note,
+        note=replayed.note,
     )
 
 
@@ -183,7 +207,7 @@ def open_function(
     plan: Plan,
     table: Table | Source | DeclaredSource,
     *,
-    secret: SecretCoins | None = None,
+    secret: SecretRandomness | None = None,
     reservation: Payer | None = None,
 ) -> Predictor:
     """Open the records and serve a function: what `Plan.open` says."""
@@ -199,7 +223,7 @@ def open_function(
         "an oracle draws secret coins of its own: give none",
     )
     records = admit(plan.request, table)
-    secret = SecretCoins.draw() if secret is None else secret
+    secret = SecretRandomness.draw() if secret is None else secret
     if reservation is not None:
         _begin(plan, reservation, secret, through_mechanism)
     work = partial(
@@ -212,18 +236,18 @@ def _open_oracle(
     plan: Plan,
     release: IsolatedRelease,
     table: Table | Source,
-    secret: SecretCoins,
+    secret: SecretRandomness,
     reservation: Payer | None,
     code: tuple[Any, ...],
 ) -> Predictor:
     """PRIVATE inside: from the records to an oracle."""
     from dpcore.private.function_answers import Predictor, fit_function, open_oracle
 
-    coins = PublicCoins.draw() if plan.coins is None else plan.coins.again()
+    randomness = PublicRandomness.draw() if plan.randomness is None else plan.randomness.again()
     opened = open_records(plan.schedule, table, secret)
     # Only the learners' part reaches the oracle; a hold-out is dropped here.
     records = cast(Records, opened.train)  # a function's records are in memory
-    conversation = Conversation(number=0, records=records, coins=coins, secret=secret)
+    conversation = Conversation(number=0, records=records, randomness=randomness, secret=secret)
     oracle = open_oracle(release, fit_function(release, conversation), conversation)
     replayed = "nowhere: an oracle answers later questions"
     guarantee = _guarantee(plan, secret, table, code, replayed)
@@ -234,10 +258,12 @@ def _open_oracle(
     )
 
 
-def _begin(plan: Plan, reservation: Payer, secret: SecretCoins, door: Door) -> None:
+def _begin(
+    plan: Plan, reservation: Payer, secret: SecretRandomness, release_through: ReleaseBoundary
+) -> None:
     # A ledger's entries are claims about real releases, and a rehearsal is none.
     need(
-        secret.secure and door is through_mechanism,
+        secret.secure and release_through is through_mechanism,
         ContractError,
         "known coins or another door guarantee nothing a ledger could hold",
     )
@@ -246,7 +272,7 @@ def _begin(plan: Plan, reservation: Payer, secret: SecretCoins, door: Door) -> N
 
 def _guarantee(
     plan: Plan,
-    secret: SecretCoins,
+    secret: SecretRandomness,
     table: Table | Source,
     code: tuple[Any, ...],
     replayed: str,
@@ -254,12 +280,12 @@ def _guarantee(
 ) -> Guarantee:
     """The plan's, on the premises of the door through which the records came."""
     # A table by its class: it holds records.
-    doors = plan.components.distributions((type(table), *code))
+    boundaries = plan.components.distributions((type(table), *code))
     moments = [rule.premise(name) for name, rule in plan.request.domain.dates.items()]
     provenance = plan.guarantee.provenance
     return plan.guarantee.with_provenance(
-        distributions=dict(sorted({**doors, **provenance.distributions}.items())),
-        door_premises=(*premises_of(table), *moments, *engine_premises),
+        distributions=dict(sorted({**boundaries, **provenance.distributions}.items())),
+        boundary_premises=(*premises_of(table), *moments, *engine_premises),
         replayed=replayed,
         voided=provenance.voided if secret.secure else "secret coins are known",
     )

@@ -31,22 +31,22 @@ from dpcore.private.hold_out import HoldOut, joined
 from dpcore.private.opening import Opened, open_source, open_table
 from dpcore.private.release_context import (
     Conversation,
-    Door,
     PastSums,
     Private,
+    ReleaseBoundary,
     Reuse,
     through_mechanism,
     wide_open,
 )
 from dpcore.query import Query
-from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins
+from dpcore.randomness import LearnerRandomness, PublicRandomness, SecretRandomness
 from dpcore.records import Records
 from dpcore.source import Source, TableSource
 from dpcore.transcript.isolated_copies import frozen
-from dpcore.transcript.rebuild import Handover, IsolatedRelease, PlannedAsks, Rebuild, answer_of
+from dpcore.transcript.rebuild import Handover, IsolatedRelease, PlannedSequence, Rebuild, answer_of
 
 if TYPE_CHECKING:
-    from dpcore.claims.plan.planned_query import Ask
+    from dpcore.claims.plan.planned_query import PlannedQuery
     from dpcore.claims.plan.schedule import Schedule, Scheduled
 
 
@@ -76,35 +76,37 @@ def collect_answers(
     # Two instances: the private function works on one copy, the state machine on another, so
     # nothing that the former stores in itself reaches the model.
     private, facts = conversation.private(release)
-    speaker, public = release.start(conversation.coins, conversation.inputs())
-    asks, past_sums = PlannedAsks(release.scheduled.asks), PastSums()
+    speaker, public = release.start(conversation.randomness, conversation.inputs())
+    queries, past_sums = PlannedSequence(release.scheduled.queries), PastSums()
     answers: list[Answer] = []
     state: State = speaker.start(public)
     while (question := speaker.ask(state)) is not None:
         # A copy that nobody can write to: the private function cannot change the ask that the
         # public part goes on with.
         query = frozen(question)
-        ask, number = asks.next(query)
-        coins, records = (
-            conversation.learner_coins(query, number),
+        planned_query, number = queries.next(query)
+        randomness, records = (
+            conversation.learner_randomness(query, number),
             conversation.select_records(query, number),
         )
         # Equal releases on the same records share one computation, never the noise: the
         # mechanism below draws from the stream of this release and this ask.
-        compute = partial(_compute_statistic, private, frozen(query), records, facts, coins)
+        compute = partial(_compute_statistic, private, frozen(query), records, facts, randomness)
         value, cause = conversation.reuse.once(
-            release.scheduled.learner, query, facts, coins, compute
+            release.scheduled.learner, query, facts, randomness, compute
         )
-        value = past_sums.weighted(query, _require_statistic(value, cause, ask))
-        noisy_value = conversation.door(ask, query, value, conversation.noise(query, number))
+        value = past_sums.weighted(query, _require_statistic(value, cause, planned_query))
+        noisy_value = conversation.release_through(
+            planned_query, query, value, conversation.noise(query, number)
+        )
         # Check the output of the mechanism, which may come from a plugin. Neither check looks
         # at the statistic, so what it raises is post-processing.
-        owner, shape = type(ask.mechanism).__name__, np.shape(noisy_value)
+        owner, shape = type(planned_query.mechanism).__name__, np.shape(noisy_value)
         need(shape == query.shape, ContractError, f"{owner} changed the shape of {query.name}")
         need(np.isfinite(noisy_value).all(), ContractError, f"{owner} released what is no number")
         # From here on the learner holds the released value alone; the statistic is out of its
         # reach.
-        answer = answer_of(ask, query, number, noisy_value)
+        answer = answer_of(planned_query, query, number, noisy_value)
         state = speaker.update(state, answer)
         conversation.progress()
         answers.append(answer)
@@ -124,11 +126,11 @@ def predict_holdout(
 
 def fit_without_noise(release: IsolatedRelease, conversation: Conversation) -> Published:
     """PRIVATE: the model that the same learner builds from exact answers."""
-    return collect_answers(release, attrs.evolve(conversation, door=wide_open))[1]()
+    return collect_answers(release, attrs.evolve(conversation, release_through=wide_open))[1]()
 
 
 def _compute_statistic(
-    private: Private, query: Query, records: Records, public: Public, secret: LearnerCoins
+    private: Private, query: Query, records: Records, public: Public, secret: LearnerRandomness
 ) -> tuple[NDArray[Any] | Exact, str]:
     """PRIVATE: the statistic, checked, and why it failed if it did.
 
@@ -154,7 +156,9 @@ def _compute_statistic(
         return np.empty(0), type(error).__name__
 
 
-def _require_statistic(value: NDArray[Any] | Exact, cause: str, ask: Ask) -> NDArray[Any] | Exact:
+def _require_statistic(
+    value: NDArray[Any] | Exact, cause: str, planned_query: PlannedQuery
+) -> NDArray[Any] | Exact:
     """PRIVATE: a copy of the value; 0 stands for a failure only where the bound covers that.
 
     An exact sum stays one for mechanisms that take integers.
@@ -162,20 +166,23 @@ def _require_statistic(value: NDArray[Any] | Exact, cause: str, ask: Ask) -> NDA
     Raises:
         ReleaseError: the computation failed, and the bound does not.
     """
-    query = ask.query
+    query = planned_query.query
     if isinstance(value, Exact):
-        return value if ask.mechanism.needs.integers else value.floats()
+        return value if planned_query.mechanism.needs.integers else value.floats()
     if not cause:
         return value.copy()
     # Publishing 0 on failure moves the statistic between neighbours, so it is allowed only where
     # the bound's theorem counts that move.
-    if ask.sensitivity.covers_fallback:
+    if planned_query.sensitivity.covers_fallback:
         return np.asarray(query.nothing())
     raise ReleaseError(f"the private computation of {query.name!r} failed ({cause})") from None
 
 
 def open_records(
-    schedule: Schedule, records: Table | Source, secret: SecretCoins, engine: Engine | None = None
+    schedule: Schedule,
+    records: Table | Source,
+    secret: SecretRandomness,
+    engine: Engine | None = None,
 ) -> Opened:
     """Project, and split: a table in memory, a source in blocks where the learners can.
 
@@ -192,7 +199,7 @@ def open_records(
 
 
 def _opened(
-    schedule: Schedule, records: Table | Source, secret: SecretCoins, engine: Engine | None
+    schedule: Schedule, records: Table | Source, secret: SecretRandomness, engine: Engine | None
 ) -> Opened:
     if not isinstance(records, Source):
         return open_table(schedule.request, records, secret)
@@ -219,9 +226,9 @@ def release(
     releases: Sequence[IsolatedRelease],
     domain: Domain,
     records: Records | EngineRecords,
-    coins: PublicCoins,
-    secret: SecretCoins,
-    door: Door = through_mechanism,
+    randomness: PublicRandomness,
+    secret: SecretRandomness,
+    release_through: ReleaseBoundary = through_mechanism,
     progress: Callable[[], None] = lambda: None,
     points: Mapping[str, NDArray[np.float64] | None] | None = None,
     opened: Opened | None = None,
@@ -248,9 +255,9 @@ def release(
     first = Conversation(
         number=0,
         records=cast(Records, records),  # folds alone, of learners that read in blocks
-        coins=coins,
+        randomness=randomness,
         secret=secret,
-        door=door,
+        release_through=release_through,
         progress=progress,
     )
     answers: dict[str, tuple[Answer, ...]] = {}
@@ -262,7 +269,7 @@ def release(
     def rebuild(name: str) -> Published:
         values = [answer.value for answer in answers[name]]
         entry = next(candidate for candidate in releases if candidate.name == name)
-        return entry.rebuild(coins.again(), values, handover.inputs(entry))
+        return entry.rebuild(randomness.again(), values, handover.inputs(entry))
 
     for number, entry in enumerate(releases):
         scheduled = entry.scheduled

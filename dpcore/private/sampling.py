@@ -15,7 +15,7 @@ from dpcore.errors import ContractError, need
 from dpcore.private.bounding import PersonCodes
 from dpcore.private.engines.selection import (
     EVERYTHING,
-    Coins,
+    BernoulliSelection,
     OfGroup,
     OfPersons,
     Selection,
@@ -43,7 +43,7 @@ class Turn:
         # Two words a record: one that groups and coins shared would make who is seen depend on
         # who is in the group.
         return OfGroup(
-            selection=Coins(words, _threshold(self.scheme)),
+            selection=BernoulliSelection(words, _threshold(self.scheme)),
             words=self.groups,
             groups=self.scheme.groups,
             turn=self.turn,
@@ -51,7 +51,7 @@ class Turn:
 
 
 @singledispatch
-def scheme_of_ask(sampling: Sampling, number: int, groups: Stream) -> Sampling | Turn:
+def scheme_of_query(sampling: Sampling, number: int, groups: Stream) -> Sampling | Turn:
     """PRIVATE: return what draws ask `number`, counted from 1; the scheme itself by default.
 
     Args:
@@ -60,7 +60,7 @@ def scheme_of_ask(sampling: Sampling, number: int, groups: Stream) -> Sampling |
     return sampling
 
 
-@scheme_of_ask.register
+@scheme_of_query.register
 def _(sampling: Cyclic, number: int, groups: Stream) -> Turn:
     return Turn(scheme=sampling, turn=number % sampling.groups, groups=groups.by_place)
 
@@ -69,10 +69,10 @@ def require_draw(sampling: Sampling) -> None:
     """Refuse a scheme that says nowhere how it is drawn; needs no record.
 
     Raises:
-        ContractError: its author registered neither `draw` nor `scheme_of_ask`.
+        ContractError: its author registered neither `draw` nor `scheme_of_query`.
     """
     kind = type(sampling)
-    by_turns = scheme_of_ask.dispatch(kind) is not scheme_of_ask.dispatch(object)
+    by_turns = scheme_of_query.dispatch(kind) is not scheme_of_query.dispatch(object)
     if not by_turns and draw.dispatch(kind) is draw.dispatch(object):
         raise ContractError(f"{kind.__name__} registers no draw")
 
@@ -101,7 +101,7 @@ def _(sampling: Poisson, records: Records, stream: Stream) -> Records:
 @draw.register
 def _(sampling: Cyclic, records: Records, stream: Stream) -> Records:
     # Without its turn a record might be seen too often.
-    raise ContractError("Cyclic is drawn by turns: take scheme_of_ask(sampling, number, groups)")
+    raise ContractError("Cyclic is drawn by turns: take scheme_of_query(sampling, number, groups)")
 
 
 @draw.register
@@ -138,7 +138,7 @@ def select(
 
 @select.register
 def _(sampling: Poisson, words: Words, places: int, records: int, among: Selection) -> Selection:
-    return Coins(words, _threshold(sampling))
+    return BernoulliSelection(words, _threshold(sampling))
 
 
 @select.register
@@ -246,12 +246,12 @@ def _uniform(size: int, count: int, stream: Stream) -> NDArray[np.intp]:
     # Words beyond the last full multiple of `count` would favour small numbers.
     largest = np.uint64((1 << 64) // count * count - 1)
     accepted_words: list[NDArray[np.uint64]] = []
-    count_so_far = 0
-    while count_so_far < size:
-        words = stream.words(size - count_so_far)
+    count_until_now = 0
+    while count_until_now < size:
+        words = stream.words(size - count_until_now)
         words = words[words <= largest]
         accepted_words.append(words)
-        count_so_far += words.size
+        count_until_now += words.size
     return (np.concatenate(accepted_words) % np.uint64(count)).astype(np.intp)
 
 

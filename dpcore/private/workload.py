@@ -6,23 +6,32 @@ from dpcore.encoding.blocks import Encoding
 from dpcore.learners.sums import SumPart
 from dpcore.private.engines.base import Workload
 from dpcore.query import SumQuery
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.source import Source
 from dpcore.summing import SummingLearner
 
 
-def workload_of(schedule: Schedule, records: Table | Source, coins: PublicCoins | None) -> Workload:
+def workload_of(
+    schedule: Schedule, records: Table | Source, randomness: PublicRandomness | None
+) -> Workload:
     """The sums of a schedule, from public facts, and the records, which stay closed.
 
     Args:
-        coins: The plan's; new ones, which no statistic needs, if None.
+        randomness: The plan's; new ones, which no statistic needs, if None.
     """
-    request, coins = schedule.request, PublicCoins.draw() if coins is None else coins
+    request, randomness = (
+        schedule.request,
+        PublicRandomness.draw() if randomness is None else randomness,
+    )
     # Releases of others, and paid looks, are about a hold-out.
-    asks = [(entry, ask.query) for entry in schedule.releases for ask in entry.asks.values()]
+    queries = [
+        (entry, planned_query.query)
+        for entry in schedule.releases
+        for planned_query in entry.queries.values()
+    ]
     sums = [
-        (entry.name, SumPart(learner=learner, query=query, public=entry.public(coins.again())))
-        for entry, query in asks
+        (entry.name, SumPart(learner=learner, query=query, public=entry.public(randomness.again())))
+        for entry, query in queries
         if isinstance(query, SumQuery) and isinstance(learner := entry.learner, SummingLearner)
     ]
     return Workload(
@@ -32,6 +41,6 @@ def workload_of(schedule: Schedule, records: Table | Source, coins: PublicCoins 
         refuse=request.records.on_invalid == "refuse",
         holdout=request.records.holdout,
         sums=tuple(sums),
-        others=len(sums) < len(asks),
+        others=len(sums) < len(queries),
         sealed=request.records.sealed,
     )

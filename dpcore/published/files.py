@@ -180,7 +180,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 
 
 @contextlib.contextmanager
-def telling(place: Path, sealed: bool) -> Iterator[list[Reservation]]:
+def reported_failures(place: Path, sealed: bool) -> Iterator[list[Reservation]]:
     """Until a run is over: whoever stops is told what is spent, and what is published in `place`.
 
     It yields a list for the run's reservation, once there is one.

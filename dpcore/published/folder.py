@@ -295,19 +295,23 @@ def paid(run: Run) -> tuple[MetricInterval, ...]:
 
     Bars are of the noise alone: they say nothing of how few records were held out.
     """
-    look, values = run.spec.request.look, run.answers.get(RELEASE, ())
-    if look is None:
+    evaluation, values = run.spec.request.evaluation, run.answers.get(RELEASE, ())
+    if evaluation is None:
         return ()
-    bars = []
-    for ask, value in zip(run.plan.schedule.look, values, strict=True):
-        assert ask.spread is not None, "metrics are released with Laplace noise"
-        name, half_width = ask.query.name, ask.spread.within(_MISS)
+    intervals = []
+    for planned_query, value in zip(run.plan.schedule.evaluation, values, strict=True):
+        assert planned_query.noise_distribution is not None, (
+            "metrics are released with Laplace noise"
+        )
+        name, half_width = planned_query.query.name, planned_query.noise_distribution.within(_MISS)
         # The statistic is moved by the width of its noise; the metric then words all three alike.
-        readings = [look.stated({name: value + move}) for move in (0.0, -half_width, half_width)]
+        readings = [
+            evaluation.stated({name: value + move}) for move in (0.0, -half_width, half_width)
+        ]
         (release, metrics), *_ = readings[0].items()
         (metric,) = metrics
         middle, low, high = (reading[release][metric] for reading in readings)
-        bars.append(
+        intervals.append(
             MetricInterval(release=release, metric=metric, value=middle, low=low, high=high)
         )
-    return tuple(bars)
+    return tuple(intervals)

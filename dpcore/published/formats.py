@@ -21,7 +21,7 @@ import attrs
 
 from dpcore.claims.events.relation_text import lock_adjacency, unlock_adjacency
 from dpcore.claims.plan.plan import Plan
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.errors import DpcoreError, ReplayError, need
 from dpcore.guarantee import Guarantee, Noise, Statistic, Status, wrapped
 from dpcore.mechanism import free_field
@@ -30,11 +30,11 @@ from dpcore.sensitivity import (
     AnySensitivity,
     Conditional,
     Distance,
-    HitLaw,
-    OverCoins,
+    HitDistribution,
+    OverRandomness,
     Refuted,
     Sensitivity,
-    SensitivityLaw,
+    SensitivityDistribution,
     StepSensitivity,
     Validity,
     WorstCase,
@@ -69,7 +69,7 @@ def _guarantee_two(guarantee: Guarantee) -> dict[str, Any]:
     keys = ("status", "epsilon", "delta", "adjacency", "release", "assumptions")
     return {
         **{key: data[key] for key in keys},
-        "premises": [*guarantee.basis.premises, *guarantee.provenance.door_premises],
+        "premises": [*guarantee.basis.premises, *guarantee.provenance.boundary_premises],
         "arithmetic": {
             "sampler": "exact" if _is_exact(guarantee) else "real",
             "statistic": _statistic(guarantee),
@@ -83,7 +83,7 @@ def _paragraph_two(guarantee: Guarantee) -> str:
     """A guarantee in the English of format 2."""
     if guarantee.status is Status.NONE:
         return wrapped(guarantee.claim())
-    premises = "; ".join((*guarantee.basis.premises, *guarantee.provenance.door_premises))
+    premises = "; ".join((*guarantee.basis.premises, *guarantee.provenance.boundary_premises))
     arithmetic = (
         "Noise is sampled exactly on a grid"
         if _is_exact(guarantee)
@@ -112,14 +112,14 @@ def _table_two(figures: Figures) -> dict[str, Any]:
 
 
 def _is_exact(guarantee: Guarantee) -> bool:
-    return all(ask.noise is not Noise.FLOATS for ask in guarantee.basis.queries)
+    return all(planned_query.noise is not Noise.FLOATS for planned_query in guarantee.basis.queries)
 
 
 def _statistic(guarantee: Guarantee) -> str:
     """One clause about the statistics of all queries: the largest allowance, if there is one."""
-    if all(ask.statistic is Statistic.SUM for ask in guarantee.basis.queries):
+    if all(planned_query.statistic is Statistic.SUM for planned_query in guarantee.basis.queries):
         return "the statistic is summed exactly"
-    allowance = max(ask.allowance for ask in guarantee.basis.queries)
+    allowance = max(planned_query.allowance for planned_query in guarantee.basis.queries)
     if allowance == 0:
         return "the statistic is taken as computed in real arithmetic"
     return (
@@ -174,19 +174,27 @@ def write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: bo
     return text.getvalue().encode()
 
 
+_LOCKED_NAMES: dict[type, str] = {SensitivityDistribution: "SensitivityLaw"}
+"""Names of classes as formats write them, if today's are others."""
+
+
 def bound_dict(sensitivity: AnySensitivity) -> dict[str, Any]:
     """Everything that a sensitivity says, as JSON-ready data; null stands for infinity."""
     relation, persons = lock_adjacency(sensitivity.adjacency)
     data: dict[str, Any] = {
-        "class": type(sensitivity).__name__,
+        "class": _LOCKED_NAMES.get(type(sensitivity), type(sensitivity).__name__),
         **relation,
         "validity": _validity_dict(sensitivity.validity),
         "premises": list(sensitivity.premises),
         **persons,
     }
-    if isinstance(sensitivity, SensitivityLaw):
-        law = sensitivity.law
-        data |= {"atoms": law.atoms, "weights": law.weights, "uncovered": law.uncovered}
+    if isinstance(sensitivity, SensitivityDistribution):
+        distribution = sensitivity.distribution
+        data |= {
+            "atoms": distribution.atoms,
+            "weights": distribution.weights,
+            "uncovered": distribution.uncovered,
+        }
     if isinstance(sensitivity, StepSensitivity):
         data |= {"moved": sensitivity.moved, "contraction": sensitivity.contraction}
     if isinstance(sensitivity, Sensitivity):
@@ -206,9 +214,9 @@ def public_dict(plan: Plan) -> dict[str, Any]:
     }
 
 
-def noise_of(ask: Ask) -> Any:
+def noise_of(planned_query: PlannedQuery) -> Any:
     """The value of the free field of an ask's mechanism."""
-    return getattr(ask.mechanism, free_field(type(ask.mechanism)))
+    return getattr(planned_query.mechanism, free_field(type(planned_query.mechanism)))
 
 
 def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
@@ -220,10 +228,10 @@ def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
     Raises:
         ReplayError: it lacks something, or says what no plan can say.
     """
-    from dpcore.published.plan_from_lock import LockedAsk, LockedRelease, Terms
+    from dpcore.published.plan_from_lock import LockedQuery, LockedRelease, Terms
 
-    def locked_ask(entry: Mapping[str, Any]) -> LockedAsk:
-        return LockedAsk(sensitivity=_sensitivity(entry), noise=entry["noise"])
+    def locked_query(entry: Mapping[str, Any]) -> LockedQuery:
+        return LockedQuery(sensitivity=_sensitivity(entry), noise=entry["noise"])
 
     # A stranger's lock may hold anything: whatever is wrong with it ends in one error.
     try:
@@ -242,11 +250,13 @@ def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
                 LockedRelease(
                     mu=_number(plan["public"][name]["mu"]),
                     withholds_count=bool(plan["public"][name]["withholds_count"]),
-                    asks={entry["query"]: locked_ask(entry) for entry in plan["releases"][name]},
+                    queries={
+                        entry["query"]: locked_query(entry) for entry in plan["releases"][name]
+                    },
                 )
                 for name in names
             ],
-            look={entry["query"]: locked_ask(entry) for entry in plan["look"]},
+            evaluation={entry["query"]: locked_query(entry) for entry in plan["look"]},
         )
     except (LookupError, TypeError, ValueError, AttributeError, DpcoreError) as error:
         raise ReplayError(f"spec.lock.json: damaged ({type(error).__name__} in its plan)") from None
@@ -267,11 +277,11 @@ def _sensitivity(entry: Mapping[str, Any]) -> AnySensitivity:
         "premises": tuple(map(str, bound["premises"])),
     }
     # Three classes, known by name: no text of a lock can choose what is constructed.
-    if bound["class"] == SensitivityLaw.__name__:
-        law = HitLaw(
+    if bound["class"] == _LOCKED_NAMES[SensitivityDistribution]:
+        distribution = HitDistribution(
             atoms=bound["atoms"], weights=bound["weights"], uncovered=float(bound["uncovered"])
         )
-        return SensitivityLaw(law=law, **common)
+        return SensitivityDistribution(distribution=distribution, **common)
     if bound["class"] == StepSensitivity.__name__:
         movements, contraction = map(tuple, (bound["moved"], bound["contraction"]))
         return StepSensitivity(moved=movements, contraction=contraction, **common)
@@ -290,7 +300,7 @@ def _sensitivity(entry: Mapping[str, Any]) -> AnySensitivity:
 
 def _validity_dict(validity: Validity) -> dict[str, Any]:
     match validity:
-        case OverCoins(gamma):
+        case OverRandomness(gamma):
             return {"over_coins": gamma}
         case Conditional(assumptions):
             return {"conditional": [list(assumption) for assumption in assumptions]}
@@ -304,7 +314,7 @@ def _validity(data: Mapping[str, Any]) -> Validity:
     # Further keys are not looked at here: `require_same` compares the whole lock afterwards.
     match dict(data):
         case {"over_coins": gamma}:
-            return OverCoins(float(gamma))
+            return OverRandomness(float(gamma))
         case {"conditional": assumptions}:
             return Conditional(tuple((str(name), str(text)) for name, text in assumptions))
         case {"refuted": reason}:

@@ -10,7 +10,7 @@ import attrs
 import msgspec
 
 from dpcore.claims.plan.plan import Plan
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.claims.plan.request import Request
 from dpcore.domain.moments import zone_rules
 from dpcore.errors import ReplayError, SpecError, need, shown
@@ -25,7 +25,7 @@ from dpcore.published.formats import (
     public_dict,
     terms_of,
 )
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.registry.distributions import with_siblings
 from dpcore.sources.opening import Unopened, location
 from dpcore.specs.spec import Spec
@@ -65,9 +65,9 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         and `inf` there, and replay as they were published."""
         return self.plan.get("unknown") == "empty"
 
-    def coins(self) -> PublicCoins | None:
+    def randomness(self) -> PublicRandomness | None:
         """The public coins at the locked key; None while every run draws its own."""
-        return None if self.key is None else PublicCoins(self.key)
+        return None if self.key is None else PublicRandomness(self.key)
 
     def digested(self) -> "Lock":
         """The same lock with its digest computed anew."""
@@ -106,10 +106,12 @@ def versions(spec: Spec) -> dict[str, str]:
     )
 
 
-def lock_of(spec: Spec, plan: Plan, coins: PublicCoins | None) -> Lock:
-    """The lock of a priced spec at `coins`, in the present format and by what is installed here."""
+def lock_of(spec: Spec, plan: Plan, randomness: PublicRandomness | None) -> Lock:
+    """The lock of a priced spec at `randomness`, in the present format and by what is installed
+    here.
+    """
     names = {**plan.guarantee.provenance.distributions, **versions(spec)}
-    return _lock(spec, plan, coins, names, FORMAT, empty=True)
+    return _lock(spec, plan, randomness, names, FORMAT, empty=True)
 
 
 def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
@@ -117,10 +119,12 @@ def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
 
     Versions are what the publisher had. Other ones here may explain a difference, and are none.
     """
-    return _lock(spec, plan, lock.coins(), lock.versions, lock.format, empty=lock.leaves_empty)
+    return _lock(spec, plan, lock.randomness(), lock.versions, lock.format, empty=lock.leaves_empty)
 
 
-def relock(spec: Spec, lock: Lock, coins: PublicCoins, *, reproduce: bool = False) -> Plan:
+def relock(
+    spec: Spec, lock: Lock, randomness: PublicRandomness, *, reproduce: bool = False
+) -> Plan:
     """The plan of a spec at what its lock says, at the lock's coins: no bound is asked again.
 
     Raises:
@@ -132,13 +136,13 @@ def relock(spec: Spec, lock: Lock, coins: PublicCoins, *, reproduce: bool = Fals
     terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
     request = Request.of(spec.request, reproduce=reproduce)
     with spec.locate_errors():
-        return plan_from_terms(request, terms, coins, spec.registry, spec.limits)
+        return plan_from_terms(request, terms, randomness, spec.registry, spec.limits)
 
 
 def _lock(
     spec: Spec,
     plan: Plan,
-    coins: PublicCoins | None,
+    randomness: PublicRandomness | None,
     versions: dict[str, str],
     number: int,
     *,
@@ -147,7 +151,7 @@ def _lock(
     return Lock(
         spec=_normalise(spec.text),
         versions=versions,
-        key=None if coins is None else coins.key,
+        key=None if randomness is None else randomness.key,
         plan=_normalise(describe(plan, format_of(number)) | (_EMPTY if empty else {})),
         format=number,
     ).digested()
@@ -162,46 +166,49 @@ def describe(plan: Plan, style: Format) -> dict[str, Any]:
         # Without it, a folder was published before there was a choice.
         **({"cells": cells} if (cells := plan.request.domain.cells) != "positions" else {}),
         "guarantee": style.guarantee(plan.guarantee),
-        "look": [{"query": ask.query.name, **_describe_price(ask)} for ask in plan.schedule.look],
+        "look": [
+            {"query": planned_query.query.name, **_describe_price(planned_query)}
+            for planned_query in plan.schedule.evaluation
+        ],
         "public": public_dict(plan),
         "releases": {
             scheduled.name: [
                 {
                     **({"point": scheduled.release.point} if scheduled.release.point else {}),
-                    "query": ask.query.name,
-                    "shape": list(ask.query.shape),
-                    "at_most": ask.query.at_most,
-                    "share": ask.share,
+                    "query": planned_query.query.name,
+                    "shape": list(planned_query.query.shape),
+                    "at_most": planned_query.query.at_most,
+                    "share": planned_query.share,
                     **(
-                        {"sampling": _component(ask.query.sampling)}
-                        if ask.query.sampling is not None
+                        {"sampling": _component(planned_query.query.sampling)}
+                        if planned_query.query.sampling is not None
                         else {}
                     ),
                     **(
                         {"bands": list(bands)}
-                        if (bands := getattr(ask.query, "bands", None)) is not None
+                        if (bands := getattr(planned_query.query, "bands", None)) is not None
                         else {}
                     ),
-                    **_describe_price(ask),
+                    **_describe_price(planned_query),
                 }
-                for ask in scheduled.asks.values()
+                for planned_query in scheduled.queries.values()
             ]
             for scheduled in plan.schedule.releases
         },
     }
 
 
-def _describe_price(ask: Ask) -> dict[str, Any]:
+def _describe_price(planned_query: PlannedQuery) -> dict[str, Any]:
     """What pricing found of one ask, as plain data."""
     return {
-        "distance": str(ask.sensitivity.distance),
+        "distance": str(planned_query.sensitivity.distance),
         # This number is for readers; `bound` holds what a replay rests on.
-        "sensitivity": ask.sensitivity.plain(),
-        "solver_error": ask.sensitivity.solver_error,
-        "source": ask.sensitivity.source,
-        "bound": bound_dict(ask.sensitivity),
-        "mechanism": _component(ask.mechanism),
-        "noise": noise_of(ask),
+        "sensitivity": planned_query.sensitivity.plain(),
+        "solver_error": planned_query.sensitivity.solver_error,
+        "source": planned_query.sensitivity.source,
+        "bound": bound_dict(planned_query.sensitivity),
+        "mechanism": _component(planned_query.mechanism),
+        "noise": noise_of(planned_query),
     }
 
 
@@ -285,9 +292,9 @@ def locked(spec: Spec, *, write: bool = True, renew: bool = False) -> Locked:
     path = None if spec.path is None else lock_path(spec.path)
     old_lock = None if path is None else _read_lock(path)
     if old_lock is not None and old_lock.same_request(spec):
-        plan = _price_useful(spec, old_lock.coins())
+        plan = _price_useful(spec, old_lock.randomness())
         # The old key is kept only where pricing at it gives the same lock, to the last byte.
-        if lock_of(spec, plan, plan.coins).encode() == old_lock.encode():
+        if lock_of(spec, plan, plan.randomness).encode() == old_lock.encode():
             return Locked(plan, old_lock)
     plan = _price_useful(spec)
     locked_digests = {} if old_lock is None or renew else old_lock.plan.get("public_records", {})
@@ -298,7 +305,7 @@ def locked(spec: Spec, *, write: bool = True, renew: bool = False) -> Locked:
             f"not the records that {path} names: `dpcore check` locks these anew",
             ("data", "public", name),
         )
-    lock = lock_of(spec, plan, plan.coins)
+    lock = lock_of(spec, plan, plan.randomness)
     try:
         if write and path is not None:
             replace_file(path, lock.encode())
@@ -307,10 +314,10 @@ def locked(spec: Spec, *, write: bool = True, renew: bool = False) -> Locked:
     return Locked(plan, lock)
 
 
-def _price_useful(spec: Spec, coins: PublicCoins | None = None) -> Plan:
-    plan = spec.price(coins)
+def _price_useful(spec: Spec, randomness: PublicRandomness | None = None) -> Plan:
+    plan = spec.price(randomness)
     with spec.locate_errors():
-        plan.schedule.require_useful(plan.coins)
+        plan.schedule.require_useful(plan.randomness)
     return plan
 
 

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from dpcore.adjacency import Adjacency
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.claims.plan.schedule import Scheduled
 from dpcore.learners.bounds.sum import EXACT_SUM
 from dpcore.query import SumQuery
@@ -40,13 +40,14 @@ def shorten_bounds(text: str) -> str:
 def describe_proofs(scheduled: Scheduled, adjacency: Adjacency) -> list[str]:
     """What bounds each query of a release, by the query's name, a sentence each."""
     return [
-        f"{ask.query.name}: {_describe_move(ask, adjacency)}." for ask in scheduled.asks.values()
+        f"{planned_query.query.name}: {_describe_move(planned_query, adjacency)}."
+        for planned_query in scheduled.queries.values()
     ]
 
 
-def _describe_move(ask: Ask, adjacency: Adjacency) -> str:
+def _describe_move(planned_query: PlannedQuery, adjacency: Adjacency) -> str:
     """A sum by what each record or person adds to it; anything else by its theorem alone."""
-    query, source = ask.query, shorten_bounds(ask.sensitivity.source)
+    query, source = planned_query.query, shorten_bounds(planned_query.sensitivity.source)
     if not isinstance(query, SumQuery):
         return source
     amount = "" if query.real_size == 1 else "a vector of length "
@@ -57,7 +58,7 @@ def _describe_move(ask: Ask, adjacency: Adjacency) -> str:
         return f"each person adds {amount}at most {limit} in all ({proof})"
     clip = in_digits(query.sum.clip, direction=1)
     if adjacency.of_person:
-        largest, count = ask.sensitivity.largest, adjacency.records
+        largest, count = planned_query.sensitivity.largest, adjacency.records
         # A replaced record may move a sum by more than its clip: the claim says by how much.
         if largest > count * query.sum.clip:
             clip = in_digits(largest / count, direction=1)

@@ -18,17 +18,17 @@ from dpcore.bound import Components, Refused, SensitivityBound
 from dpcore.claims.plan.cost_statement import Limits
 from dpcore.claims.plan.parts import part_domain
 from dpcore.claims.plan.plan import Plan
-from dpcore.claims.plan.planned_query import Ask, failure_over_coins
+from dpcore.claims.plan.planned_query import PlannedQuery, failure_over_randomness
 from dpcore.claims.plan.request import Release, Request
 from dpcore.claims.plan.schedule import Schedule, Scheduled, with_inputs
 from dpcore.claims.pricing.bounds_in_force import Bounds
-from dpcore.claims.pricing.release_domains import domain_and_adjacency, plan_look
+from dpcore.claims.pricing.release_domains import domain_and_adjacency, plan_evaluation
 from dpcore.claims.pricing.statement import publication, state_guarantee
 from dpcore.errors import ReplayError, map_below, need
 from dpcore.learner import AnyLearner, Public
 from dpcore.mechanism import AnyMechanism, free_field, is_calibrated
 from dpcore.query import Query
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.registry.distributions import AdmittedComponents
 from dpcore.registry.registry import Registry
 from dpcore.resources.cost_estimate import require_room, with_queries
@@ -37,7 +37,7 @@ from dpcore.sources.public_inputs import read_inputs
 
 
 @attrs.frozen(kw_only=True)
-class LockedAsk:
+class LockedQuery:
     """What a lock says of one query.
 
     Args:
@@ -55,12 +55,12 @@ class LockedRelease:
     Args:
         mu: The hint that its learner planned with.
         withholds_count: Whether its learner must not know the exact number of records.
-        asks: By query name.
+        queries: By query name.
     """
 
     mu: float | None
     withholds_count: bool
-    asks: Mapping[str, LockedAsk]
+    queries: Mapping[str, LockedQuery]
 
 
 @attrs.frozen(kw_only=True)
@@ -72,21 +72,21 @@ class Terms:
         accountant: Which composition stated it.
         distributions: On whose code it rests: versions by name.
         releases: In the order of the request's.
-        look: Of the paid look, by query name.
+        evaluation: Of the paid look, by query name.
     """
 
     epsilon: float
     accountant: str
     distributions: Mapping[str, str]
     releases: Sequence[LockedRelease]
-    look: Mapping[str, LockedAsk]
+    evaluation: Mapping[str, LockedQuery]
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class LockedBound(SensitivityBound):
     """In place of a theorem: what a lock says of a release's queries."""
 
-    asks: Mapping[str, LockedAsk]
+    queries: Mapping[str, LockedQuery]
 
     def is_about(self, learner: AnyLearner) -> bool:
         """Always: the lock is about the very learner that its spec names."""
@@ -96,17 +96,17 @@ class LockedBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
         """The sensitivity that the lock states for this query; refused where it states none."""
-        locked = self.asks.get(query.name)
+        locked = self.queries.get(query.name)
         return Refused("the lock says nothing of it") if locked is None else locked.sensitivity
 
 
 def plan_from_terms(
-    request: Request, terms: Terms, coins: PublicCoins, registry: Registry, limits: Limits
+    request: Request, terms: Terms, randomness: PublicRandomness, registry: Registry, limits: Limits
 ) -> Plan:
     """The plan of a request at what its lock says.
 
     Args:
-        coins: The lock's.
+        randomness: The lock's.
         registry: Where components are looked up.
         limits: What this machine may do.
 
@@ -124,25 +124,25 @@ def plan_from_terms(
     )
     pairs = enumerate(zip(request.releases, terms.releases, strict=True))
     components = AdmittedComponents(registry)
-    schedule_pair = partial(_schedule_release, request, coins, components)
+    schedule_pair = partial(_schedule_release, request, randomness, components)
     releases = [*map_below(schedule_pair, pairs, "releases").values()]
-    look = _look(request, releases, terms)
+    evaluation = _evaluation(request, releases, terms)
     with_all = with_inputs(releases, read_inputs(request))
-    schedule = Schedule(request=request, releases=with_all, look=look)
+    schedule = Schedule(request=request, releases=with_all, evaluation=evaluation)
     # Added up from the locked bounds themselves: a lock cannot leave a failure out.
-    gamma = failure_over_coins(schedule.asks)
+    gamma = failure_over_randomness(schedule.queries)
     _require_budget(request, terms, gamma)
     return Plan(
         schedule=schedule,
         guarantee=state_guarantee(
             schedule,
-            publication(releases, request.look),
+            publication(releases, request.evaluation),
             gamma,
             epsilon=terms.epsilon,
             accountant=terms.accountant,
             distributions=terms.distributions,
         ),
-        coins=None if gamma else coins,
+        randomness=None if gamma else randomness,
         components=components,
         resources=with_queries(releases, request, part, limits),
         limits=limits,
@@ -151,7 +151,7 @@ def plan_from_terms(
 
 def _schedule_release(
     request: Request,
-    coins: PublicCoins,
+    randomness: PublicRandomness,
     components: Components,
     pair: tuple[Release, LockedRelease],
 ) -> Scheduled:
@@ -162,21 +162,21 @@ def _schedule_release(
         part = attrs.evolve(part, exact=None, limit=part.at_most)
     # With `locked` a bound speaks of persons already, and is not asked about one record again.
     bounds = Bounds(part, adjacency, components, request.accepted.reproduce, locked=True)
-    locked_release = attrs.evolve(release, bound=LockedBound(asks=locked.asks))
-    scheduled = bounds.release(locked_release, locked.mu, coins)
+    locked_release = attrs.evolve(release, bound=LockedBound(queries=locked.queries))
+    scheduled = bounds.release(locked_release, locked.mu, randomness)
     # Only noise comes from the lock; queries, shares and mechanisms are those of its spec.
     return attrs.evolve(
         scheduled,
-        asks={
+        queries={
             name: attrs.evolve(
-                ask,
+                planned_query,
                 # The lock says the noise, unless the spec has set it.
-                mechanism=ask.mechanism
-                if is_calibrated(ask.mechanism)
-                else _set_noise(ask.mechanism, locked.asks[name].noise),
-                share=ask.share * release.share,
+                mechanism=planned_query.mechanism
+                if is_calibrated(planned_query.mechanism)
+                else _set_noise(planned_query.mechanism, locked.queries[name].noise),
+                share=planned_query.share * release.share,
             )
-            for name, ask in scheduled.asks.items()
+            for name, planned_query in scheduled.queries.items()
         },
     )
 
@@ -187,21 +187,25 @@ def _set_noise(mechanism: AnyMechanism, noise: Any) -> AnyMechanism:
     return cast(AnyMechanism, attrs.evolve(cast(Any, mechanism), **fields))
 
 
-def _look(request: Request, releases: Sequence[Scheduled], terms: Terms) -> tuple[Ask, ...]:
+def _evaluation(
+    request: Request, releases: Sequence[Scheduled], terms: Terms
+) -> tuple[PlannedQuery, ...]:
     """What is asked of the hold-out, group by group, at what the lock says."""
     # Planned as in pricing; a lock that says nothing of one of these queries is refused.
     groups = groupby(releases, lambda scheduled: scheduled.release.group)
     return tuple(
-        _apply_lock(ask, terms) for _, group in groups for ask in plan_look(request, [*group])
+        _apply_lock(planned_query, terms)
+        for _, group in groups
+        for planned_query in plan_evaluation(request, [*group])
     )
 
 
-def _apply_lock(ask: Ask, terms: Terms) -> Ask:
-    locked = terms.look.get(ask.query.name)
+def _apply_lock(planned_query: PlannedQuery, terms: Terms) -> PlannedQuery:
+    locked = terms.evaluation.get(planned_query.query.name)
     if locked is None:
-        raise ReplayError(f"the lock says nothing of {ask.query.name!r}")
-    mechanism = _set_noise(ask.mechanism, locked.noise)
-    return attrs.evolve(ask, sensitivity=locked.sensitivity, mechanism=mechanism)
+        raise ReplayError(f"the lock says nothing of {planned_query.query.name!r}")
+    mechanism = _set_noise(planned_query.mechanism, locked.noise)
+    return attrs.evolve(planned_query, sensitivity=locked.sensitivity, mechanism=mechanism)
 
 
 def _require_budget(request: Request, terms: Terms, gamma: float) -> None:

@@ -62,7 +62,7 @@ from dpcore.published.lock import (
     require_same,
 )
 from dpcore.published.stacking import Transcript, unstacked
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.registry.registry import Registry
 from dpcore.resources.cost_estimate import require_quick
 from dpcore.source import HANDED_OVER
@@ -110,7 +110,7 @@ class PublishedStatement(msgspec.Struct, frozen=True):
         plan = guarantee.provenance
         return guarantee.with_provenance(
             distributions=dict(sorted({**self.distributions, **plan.distributions}.items())),
-            door_premises=(*handed_over, *self.door),
+            boundary_premises=(*handed_over, *self.door),
             replayed=self.replayed,
             recorded=None if self.ledger is None else Recorded.of(self.ledger),
             voided=self.voided or plan.voided,
@@ -178,19 +178,27 @@ def load_run(
     tables = require_public(spec, public or {})
     request = attrs.evolve(spec.request, domain=domain, public=tables)
     spec = attrs.evolve(spec, request=request, limits=Limits(memory=memory, work=work))
-    coins = PublicCoins(lock.key)
+    randomness = PublicRandomness(lock.key)
     need(
-        spec.request.coins is None or spec.request.coins.key == lock.key,
+        spec.request.randomness is None or spec.request.randomness.key == lock.key,
         ReplayError,
         f"{LOCK}.key: not the public key that the locked spec sets",
     )
     # What can be derived from the locked spec is derived anew, and the lock must equal it.
-    plan = relock(spec, lock, coins, reproduce=channel == REPRODUCTION)
+    plan = relock(spec, lock, randomness, reproduce=channel == REPRODUCTION)
     require_same(lock, relocked(lock, spec, plan), spec)
     # The cost of composing is a stranger's choice: it is counted first.
     releases = enumerate(plan.schedule.releases)
-    asks = [(number, ask) for number, item in releases for ask in item.asks.values()]
-    require_quick(plan.request, [[*asks, *((0, ask) for ask in plan.schedule.look)]], spec.limits)
+    queries = [
+        (number, planned_query)
+        for number, item in releases
+        for planned_query in item.queries.values()
+    ]
+    require_quick(
+        plan.request,
+        [[*queries, *((0, planned_query) for planned_query in plan.schedule.evaluation)]],
+        spec.limits,
+    )
     note = require_covered(plan.schedule, plan.guarantee, plan.components, lock.versions)
     # The plan says how many numbers an honest archive holds: a larger one is refused unread.
     numbers, answer_limit = _count_limits(plan)
@@ -201,13 +209,15 @@ def load_run(
         raise no_run(folder, PUBLIC, error) from None
     transcripts = unstacked(arrays, answer_limit)
     values = {name: tuple(release.values) for name, release in transcripts.items()}
-    look = transcripts.get(RELEASE, Transcript((), ()))
-    paid = spec.request.look
+    paid_evaluation = transcripts.get(RELEASE, Transcript((), ()))
+    paid = spec.request.evaluation
     paid_metrics = (
-        {} if paid is None else paid.stated(dict(zip(look.queries, look.values, strict=True)))
+        {}
+        if paid is None
+        else paid.stated(dict(zip(paid_evaluation.queries, paid_evaluation.values, strict=True)))
     )
     # Models follow from answers and public coins alone: that is why they cost nothing more.
-    models = rebuild(isolate(plan.schedule.releases), values, coins)
+    models = rebuild(isolate(plan.schedule.releases), values, randomness)
     model_arrays = {name: collect_arrays(model) for name, model in models.items()}
     descriptions = {name: describe(model) for name, model in models.items()}
     tables = tables_of(models, descriptions)
@@ -230,13 +240,21 @@ def load_run(
 
 def _count_limits(plan: Plan) -> tuple[int, int]:
     """How many numbers, and how many answers, a run of a plan may publish."""
-    asks = [ask for scheduled in plan.schedule.releases for ask in scheduled.asks.values()]
-    numbers = sum(ask.query.real_size * ask.query.at_most for ask in asks)
+    query_count = [
+        planned_query
+        for scheduled in plan.schedule.releases
+        for planned_query in scheduled.queries.values()
+    ]
+    numbers = sum(
+        planned_query.query.real_size * planned_query.query.at_most for planned_query in query_count
+    )
     # How many points a function is asked is not in the plan: a fixed bound stands for them.
     if not all(isinstance(item.learner, Learner) for item in plan.schedule.releases):
         numbers += _MOST_POINTS
-    looks = len(plan.schedule.look)
-    return numbers + looks, sum(ask.query.at_most for ask in asks) + looks
+    evaluations = len(plan.schedule.evaluation)
+    return numbers + evaluations, sum(
+        planned_query.query.at_most for planned_query in query_count
+    ) + evaluations
 
 
 def replay(
@@ -335,9 +353,9 @@ def _with_columns(
             if {*map(type, cells)} == {float}
         }
         about = {name: tuple(columns.pop(name, cells)) for name, cells in figures.about.items()}
-        if bars := figures.population:
+        if intervals := figures.population:
             ends = {end: columns.pop(f"population_{end}") for end in ("low", "high")}
-            columns["population"] = attrs.evolve(bars, **ends)
+            columns["population"] = attrs.evolve(intervals, **ends)
         rounded[key] = attrs.evolve(figures, about=about, **columns)
     return rounded
 

@@ -44,7 +44,7 @@ def find_entry(registry: Registry, shelf: Shelf, noun: str, name: str) -> Any:
     return items[name]
 
 
-def beside(spec: Path) -> list[Path]:
+def plugins_next_to(spec: Path) -> list[Path]:
     """Return the spec and every file of its folder that it names, such as a table of points."""
     text = spec.read_text("utf-8")
     # By name in the text: a spec's paths are relative to its folder, whatever key holds them.

@@ -26,7 +26,7 @@ from typing import Any
 import attrs
 
 from dpcore.claims.plan.cost_statement import Limits, Resources, resources_of
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.claims.plan.request import Request
 from dpcore.claims.plan.schedule import Scheduled
 from dpcore.claims.pricing.calibration import at_first_guess
@@ -140,7 +140,7 @@ def with_queries(
     total = components = _of_components(request, part, limits, blocks=blocks)
     for number, scheduled in enumerate(releases):
         passes = _SEARCH if scheduled.reads is Reads.LOOPS else 1
-        queries = [ask.query for ask in scheduled.asks.values()]
+        queries = [planned_query.query for planned_query in scheduled.queries.values()]
         sized_part = _expect_records(scheduled.part, limits)
         answers = sum((_of_query(query, sized_part, passes) for query in queries), Resources())
         bytes_each = _ROW if scheduled.publishes is ReleaseKind.STATISTICS else _PUBLISHED
@@ -236,7 +236,9 @@ def _derived(scheduled: Scheduled, records: int) -> int:
     record."""
     loops = scheduled.reads is Reads.LOOPS
     widths = [
-        ask.query.real_size for ask in scheduled.asks.values() if loops or ask.query.at_most > 1
+        planned_query.query.real_size
+        for planned_query in scheduled.queries.values()
+        if loops or planned_query.query.at_most > 1
     ]
     return records * (4 * max(widths) + 2 * _NUMBER) if widths else 0
 
@@ -273,11 +275,11 @@ MOST_PRICING = 2 * 10**9
 """Multiplications that pricing may need where `work` does not allow more: seconds."""
 _POINTS = 10_000  # of one event's curve, in all compositions of a calibration
 _VALUE = 50  # multiplications of a Gaussian curve at one point
-_BESIDE = 32  # what an event costs beside the values of its curve, in these
+_WITH = 32  # what an event costs beside the values of its curve, in these
 
 
 def require_quick(
-    request: Request, groups: Iterable[Sequence[tuple[int, Ask]]], limits: Limits
+    request: Request, groups: Iterable[Sequence[tuple[int, PlannedQuery]]], limits: Limits
 ) -> int:
     """Return the multiplications, if they are no more than the limit.
 
@@ -290,14 +292,12 @@ def require_quick(
     limit, total, culprit = max(MOST_PRICING, limits.work or 0), 0, None
     for group in groups:
         kinds: set[Event | None] = set()
-        for number, ask in _scale_group(request, group):
-            for kind in _kinds(ask):
+        for number, planned_query in _scale_group(request, group):
+            for kind in _kinds(planned_query):
                 # Equal events are composed as one, so that only distinct ones cost anything.
                 if kind not in kinds:
                     kinds.add(kind)
-                    total += (
-                        _POINTS * _VALUE * (_BESIDE + (1 if kind is None else kind.curve.atoms))
-                    )
+                    total += _POINTS * _VALUE * (_WITH + (1 if kind is None else kind.curve.atoms))
             if total > limit and culprit is None:
                 culprit = number
     if culprit is None:
@@ -310,17 +310,24 @@ def require_quick(
         )
 
 
-def _scale_group(request: Request, group: Sequence[tuple[int, Ask]]) -> list[tuple[int, Ask]]:
+def _scale_group(
+    request: Request, group: Sequence[tuple[int, PlannedQuery]]
+) -> list[tuple[int, PlannedQuery]]:
     """The asks about where calibration starts; none if it refuses there, as it will."""
-    budget, scaled_asks = request.budget, tuple[Ask, ...]()
+    budget, scaled_queries = request.budget, tuple[PlannedQuery, ...]()
     with contextlib.suppress(NoClaimError, ParameterError):
-        scaled_asks = at_first_guess([ask for _, ask in group], budget.epsilon, budget.delta)
-    return [(number, ask) for (number, _), ask in zip(group, scaled_asks, strict=False)]
+        scaled_queries = at_first_guess(
+            [planned_query for _, planned_query in group], budget.epsilon, budget.delta
+        )
+    return [
+        (number, planned_query)
+        for (number, _), planned_query in zip(group, scaled_queries, strict=False)
+    ]
 
 
-def _kinds(ask: Ask) -> Iterable[Event | None]:
+def _kinds(planned_query: PlannedQuery) -> Iterable[Event | None]:
     """What is composed by itself; None is everything Gaussian."""
     with contextlib.suppress(NoClaimError, ParameterError):
-        for part, _ in ask.event().parts():
+        for part, _ in planned_query.event().parts():
             # Gaussians of any width add up to one Gaussian before a curve is looked at.
             yield None if part.claims.mu is not None else part

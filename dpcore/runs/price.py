@@ -47,7 +47,7 @@ def price(
     require_room(request, part, limits)
     bounded = find_bounds(request, AdmittedComponents(registry))
     resources = with_queries(bounded.releases, request, part, limits)
-    require_quick(request, bounded.asks, limits)
+    require_quick(request, bounded.queries, limits)
     plan = calibrate_plan(bounded, read_inputs(request))
     isolate(plan.schedule.releases)  # a learner that has no copies is refused here, unspent
     return attrs.evolve(plan, resources=resources, limits=limits)

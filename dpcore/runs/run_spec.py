@@ -39,7 +39,7 @@ from dpcore.published.files import (
     locked_folder,
     private_folder,
     replace_file,
-    telling,
+    reported_failures,
     write_files,
 )
 from dpcore.published.folder import (
@@ -52,7 +52,7 @@ from dpcore.published.folder import (
     public_files,
 )
 from dpcore.published.lock import lock_of, locked
-from dpcore.randomness import SecretCoins
+from dpcore.randomness import SecretRandomness
 from dpcore.resources.room import require_disk
 from dpcore.source import Source
 from dpcore.sources.opening import Unopened, open_source
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from dpcore.ledger.book import Ledger, Reservation
 
 Progress = Callable[[int, int], None]
-"""Told how many answers there are so far, and how many there may be."""
+"""Stated how many answers there are so far, and how many there may be."""
 
 
 def run(
@@ -93,7 +93,7 @@ def run(
         runs: Where run folders are made.
         rehearsal: Seed of known secret coins: repeatable, and not private at all.
         expected: A public estimate of a private number of records, for the room that they need.
-        limit: Told the plan before anything is made or spent, to limit this process or to refuse.
+        limit: Stated the plan before anything is made or spent, to limit this process or to refuse.
         rich_role: Whether the operator lets a query reach a server as a role of many rights.
 
     Raises:
@@ -121,7 +121,7 @@ def run(
     with spec.locate_errors():
         message = "it has no operator channel to show a rehearsal on (--rehearsal)"
         need(not sealed or rehearsal is None, SpecError, message, "sealed")
-    secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
+    secret = SecretRandomness.draw() if rehearsal is None else SecretRandomness.rehearsal(rehearsal)
     plan = locked_spec.plan
     limit(plan)
     releases = isolate(plan.schedule.releases)  # before a table is touched
@@ -141,7 +141,7 @@ def run(
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(_folder(runs, spec))
         channel = PUBLIC if rehearsal is None else REHEARSAL
-        spent = stack.enter_context(telling(folder / channel, sealed))
+        spent = stack.enter_context(reported_failures(folder / channel, sealed))
         with no_output() if sealed else contextlib.nullcontext():  # what it starts inherits that
             live_engine = stack.enter_context((engine or Local()).opened(folder))
         # The engine is ready and the records are closed: what it cannot hold is refused unspent.
@@ -157,8 +157,8 @@ def run(
         reservation, warning = None, ""
         if book is not None and rehearsal is None:
             # Looks at the records beside the release, for the operator and not paid for.
-            looks = (f"hold-out {', '.join(spec.metrics)}",) if spec.metrics else ()
-            reservation = plan.reserve(book, folder.name, looks)
+            evaluations = (f"hold-out {', '.join(spec.metrics)}",) if spec.metrics else ()
+            reservation = plan.reserve(book, folder.name, evaluations)
             spent.append(reservation)
             warning = reservation.warning
         elif book is not None:
@@ -194,7 +194,7 @@ def reproduce(
         need(not spec.request.records.sealed, SpecError, message, "sealed")
     # Refuted bounds are priced as printed: a number comes out, and no guarantee with it.
     plan = spec.price(reproduce=True)
-    secret = SecretCoins.draw()
+    secret = SecretRandomness.draw()
     work = _Work(spec, plan, points_of(spec, plan), secret, None, source, progress)
     book = ledger_of(spec)
     with _folder(runs, spec) as folder:
@@ -210,7 +210,7 @@ class _Work:
     spec: Spec
     plan: Plan
     points: dict[str, Table]
-    secret: SecretCoins
+    secret: SecretRandomness
     table: Table | Source | None
     source: str | None
     progress: Progress | None
@@ -221,9 +221,9 @@ class _Work:
 
     def open(self, reservation: Reservation | None) -> Outcome:
         """Read the records and release, telling the progress."""
-        records, limit, counts = self.records(), self.plan.most_asks, itertools.count(1)
+        records, limit, counts = self.records(), self.plan.most_queries, itertools.count(1)
         progress = None if self.spec.request.records.sealed else self.progress
-        tell = progress or (lambda so_far, limit: None)
+        tell = progress or (lambda done, limit: None)
         # How far a run is may depend on records: a sealed run has no progress to tell.
         tell(0, limit)
         with CleanProcess() as replayer:
@@ -242,10 +242,12 @@ class _Work:
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """Write the public files, all or none, and return the run that they are."""
-        lock, guarantee = lock_of(self.spec, self.plan, outcome.coins), outcome.guarantee
+        lock, guarantee = lock_of(self.spec, self.plan, outcome.randomness), outcome.guarantee
         # From released answers alone, so that publishing it costs nothing more.
-        look = self.spec.request.look
-        paid_metrics = {} if look is None else look.stated(means(outcome.answers))
+        paid_evaluation = self.spec.request.evaluation
+        paid_metrics = (
+            {} if paid_evaluation is None else paid_evaluation.stated(means(outcome.answers))
+        )
         files = public_files(
             lock, outcome.answers, outcome.models, outcome.arrays, guarantee, paid_metrics,
             outcome.descriptions,
@@ -253,7 +255,7 @@ class _Work:
         _publish(folder, channel, files)
         return Run(
             folder=folder, channel=channel, spec=self.spec, lock=lock,
-            plan=attrs.evolve(self.plan, coins=outcome.coins), guarantee=guarantee,
+            plan=attrs.evolve(self.plan, randomness=outcome.randomness), guarantee=guarantee,
             models=outcome.models,
             answers={
                 name: tuple(a.value for a in series) for name, series in outcome.answers.items()
@@ -361,9 +363,9 @@ def _operator(
         from dpcore.private.evaluation import evaluation
 
         report = evaluation(plan, outcome, spec.metrics, spec.groups)
-        notes["evaluation"] = report.told
+        notes["evaluation"] = report.figures
         notes["curves"] = {
-            name: {metric: item.told() for metric, item in pictures.items()}
+            name: {metric: item.to_dict() for metric, item in pictures.items()}
             for name, pictures in report.curves.items()
             if pictures
         }

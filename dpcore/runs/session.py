@@ -22,7 +22,7 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError, below, need
 from dpcore.guarantee import Guarantee
 from dpcore.learner import AnyLearner, Model, Published, describe_kinds, promises
-from dpcore.ledger.book import FAILURES_SHARE, TILTED_SHARE, Ledger
+from dpcore.ledger.book import FAILURES_FRACTION, TILTED_FRACTION, Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.gaussian_cover import settled
@@ -70,7 +70,7 @@ def _starts(budget: Ledger | PrivacyBudget, adjacency: Adjacency) -> list[Spent]
     # At delta = 0 only pure epsilons add up.
     if budget.delta == 0:
         return [of_notion(notion="basic").start()]
-    failures, tilted = budget.delta * FAILURES_SHARE, budget.delta * TILTED_SHARE
+    failures, tilted = budget.delta * FAILURES_FRACTION, budget.delta * TILTED_FRACTION
     # Without the sum of pure epsilons, pure releases are covered, too.
     exact = of_notion(notion="gaussian", failures=failures, tilted=tilted).start()
     return [attrs.evolve(exact, pure=None), of_notion(notion="renyi").start()]
@@ -355,7 +355,7 @@ class Session(SingleUse, Shown):
             accept_useless=[release.name for release in releases] if self._accepts else (),
             accept_delta=self._accept_delta,
         )
-        plan.schedule.require_useful(plan.coins)
+        plan.schedule.require_useful(plan.randomness)
         return plan
 
     def _pay(self, plan: Plan, names: Sequence[str]) -> tuple[Published, ...]:

@@ -22,7 +22,7 @@ from dpcore.yaml.conversion import convert
 from dpcore.yaml.located import Node
 
 NAME = "name"
-SHARE = {
+FRACTION = {
     "type": "number",
     "exclusiveMinimum": 0,
     "description": "Part of the release's budget, where every query has a mechanism of its own.",
@@ -168,7 +168,7 @@ def component_schema(kind: Kind, registry: Registry) -> tuple[dict[str, Any], di
         definition = inner[reference["$ref"].rpartition("/")[2]]
         annotate(definition, component)
         if kind is MECHANISM:
-            definition["properties"]["share"] = SHARE
+            definition["properties"]["share"] = FRACTION
         definition["description"] = summary(component)
         definition["properties"][NAME]["description"] = summary(component)
         definitions.update(inner)

@@ -211,8 +211,8 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
     inputs: tuple[Text, ...] = ()
 
 
-class CoinsText(Struct, frozen=True, forbid_unknown_fields=True):
-    """`coins`: the public key, pinned. Secret coins are never in a spec.
+class RandomnessText(Struct, frozen=True, forbid_unknown_fields=True):
+    """`coins`: the public key, pinned. Secret randomness is never in a spec.
 
     Args:
         public: The key of everything random that is published, such as features.
@@ -300,7 +300,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
         release: What is published.
         releases: Several releases in one budget, in the place of `release`.
         accountant: What adds the costs up; auto if left out.
-        coins: Pinned public coins; drawn once and locked if left out.
+        coins: Pinned public randomness; drawn once and locked if left out.
         evaluate: A hold-out, for the operator or paid for.
         sealed: The asker is not the curator: nothing but published files leaves the run.
         on_invalid: A record that does not fit stops the run (refuse), or is mapped into the domain
@@ -322,7 +322,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
     release: ReleaseText | None = None
     releases: Annotated[list[ReleaseText], Meta(min_length=1)] | None = None
     accountant: AccountantText = None
-    coins: CoinsText | None = None
+    randomness: RandomnessText | None = msgspec.field(default=None, name="coins")
     evaluate: EvaluateText | None = None
     sealed: bool = False
     on_invalid: Literal["refuse", "project"] | None = None

@@ -26,7 +26,7 @@ from dpcore.learner import (
     promises,
 )
 from dpcore.mechanism import Mechanism
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.registry.kinds import ACCOUNTANT, BOUND, LEARNER, MECHANISM, METRIC, SOURCE
 from dpcore.registry.registry import Registry
 from dpcore.source import Location
@@ -151,15 +151,15 @@ def _hint(domain: Domain, registry: Registry) -> str:
     return f"; valid: {', '.join(sorted(names))}" if names else ""
 
 
-def require_measurable(looks: Evaluated, request: Request) -> None:
+def require_measurable(evaluations: Evaluated, request: Request) -> None:
     """Raise `SpecError` where a metric needs what a release's model will not tell."""
-    for number, (name, metric) in enumerate(looks.metrics.items()):
+    for number, (name, metric) in enumerate(evaluations.metrics.items()):
         for release in request.releases:
             learner = release.learner
             predicts, lack = promises(learner, Model), ""
             # The law of a score's noise is known only where the score is linear in one noisy
             # answer.
-            if metric.needs_law and predicts and not promises(learner, LinearNoiseModel):
+            if metric.needs_distribution and predicts and not promises(learner, LinearNoiseModel):
                 lack = "a score that is linear in one noisy answer"
             elif (
                 metric.needs_probabilities and predicts and not _has_probabilities(learner, request)
@@ -185,12 +185,16 @@ MOST_RELEASES = 1000  # of a spec, at every point of its sweep together
 
 
 def requested(
-    declaration: Declared, node: Node, registry: Registry, looks: Evaluated, folder: Path | None
+    declaration: Declared,
+    node: Node,
+    registry: Registry,
+    evaluations: Evaluated,
+    folder: Path | None,
 ) -> Request:
     """Return the request of the spec at `node`; no file that it names is opened.
 
     Args:
-        looks: What it evaluates.
+        evaluations: What it evaluates.
         folder: What paths of public records are relative to.
 
     Raises:
@@ -198,12 +202,14 @@ def requested(
     """
     text, points = declaration.text, declaration.points
     # A paid look is part of the request, because its metrics share the budget of the releases.
-    look = None
+    evaluation = None
     if text.evaluate and text.evaluate.private:
         with below("evaluate"):
-            from dpcore.metrics.paid import PrivateLook
+            from dpcore.metrics.paid import PaidEvaluation
 
-            look = PrivateLook(metrics=looks.metrics, epsilon=text.evaluate.private.epsilon)
+            evaluation = PaidEvaluation(
+                metrics=evaluations.metrics, epsilon=text.evaluate.private.epsilon
+            )
     all_releases = _releases(points, registry, text)
     if text.evaluate and text.evaluate.score:
         all_releases += _scores(declaration, all_releases, text.evaluate.score, registry)
@@ -215,8 +221,8 @@ def requested(
         if text.accountant is None
         else _accountant(child(node, "accountant"), declaration.adjacency, registry),
         releases=all_releases,
-        coins=PublicCoins(text.coins.public) if text.coins else None,
-        look=look,
+        randomness=PublicRandomness(text.randomness.public) if text.randomness else None,
+        evaluation=evaluation,
         records=Intake(
             holdout=declaration.holdout,
             sealed=text.sealed,
@@ -329,13 +335,13 @@ def _scores(
         )
         learner = registry.component(LEARNER, "statistics.group_errors")
     # Shares are relative to each other: those of the scores are `score` of all.
-    share = score / (1 - score) * sum(r.share for r in plain_releases) / len(models)
+    fraction = score / (1 - score) * sum(r.share for r in plain_releases) / len(models)
     return tuple(
         Release(
             learner=learner(power=2 if declaration.domain.classes else 1),
             mechanism=None,
             name=f"{model.name}-score",
-            share=share,
+            share=fraction,
             of=model.name,
             point=model.point,
         )
@@ -360,17 +366,17 @@ def _release(node: Node, registry: Registry) -> Release:
                 name = registry.name_of(LEARNER, type(learner))
                 raise SpecError(f"it is about learner {owner_name}, the learner is {name}")
     mechanism: Any = None
-    shares: dict[str, float] = {}
+    fractions: dict[str, float] = {}
     if "mechanism" in parts:
         with below("mechanism"):
-            mechanism, shares = _mechanism(parts["mechanism"], registry)
+            mechanism, fractions = _mechanism(parts["mechanism"], registry)
     return Release(
         learner=learner,
         mechanism=mechanism,
         bound=bound,
         name=text.name,
         share=text.share,
-        query_shares=shares,
+        query_shares=fractions,
         predictions_at=text.predictions_at,
         of=text.of,
         inputs=text.inputs,
@@ -384,20 +390,20 @@ def _mechanism(
     if not isinstance(node.value, dict) or "name" in node.value:
         return bind(node, MECHANISM, registry), {}
     mechanisms: dict[str, Mechanism] = {}
-    shares: dict[str, float] = {}
+    fractions: dict[str, float] = {}
     for query, entry in node.value.items():
         with below(query):
             if isinstance(entry.value, dict) and "share" in entry.value:
-                # `share` belongs to the release, so it is taken out before the mechanism's strict
-                # struct reads the mapping.
+                # `fraction` belongs to the release, so it is taken out before the mechanism's
+                # strict struct reads the mapping.
                 fields = dict(entry.value)
-                shares[query] = _share(fields.pop("share"))
+                fractions[query] = _fraction(fields.pop("share"))
                 entry = attrs.evolve(entry, value=fields)
             mechanisms[query] = bind(entry, MECHANISM, registry)
-    return mechanisms, shares
+    return mechanisms, fractions
 
 
-def _share(node: Node) -> float:
+def _fraction(node: Node) -> float:
     value = node.value
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
         raise SpecError(f"needs a share > 0, got {shown(value)}", "share")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dpcore.claims.plan.request import Request
     from dpcore.metrics.base import Metric
     from dpcore.metrics.groups import Groups
-    from dpcore.randomness import PublicCoins
+    from dpcore.randomness import PublicRandomness
     from dpcore.registry.registry import Registry
     from dpcore.source import Location
 
@@ -68,8 +68,9 @@ class Spec:
         """The folder that its paths are relative to; None where the spec is no file."""
         return None if self.path is None else self.path.parent
 
-    def price(self, coins: PublicCoins | None = None, *, reproduce: bool = False) -> Plan:
-        """Return the priced plan, at the spec's pinned coins, else at `coins`, else at fresh ones.
+    def price(self, randomness: PublicRandomness | None = None, *, reproduce: bool = False) -> Plan:
+        """Return the priced plan, at the spec's pinned coins, else at `randomness`, else at fresh
+        ones.
 
         Args:
             reproduce: Price refuted and conditional claims as printed, without any guarantee.
@@ -81,11 +82,11 @@ class Spec:
         from dpcore.runs.price import price
 
         with self.locate_errors():
-            coins = self.request.coins or coins
+            randomness = self.request.randomness or randomness
             return price(
                 self.request,
                 registry=self.registry,
-                coins=coins,
+                randomness=randomness,
                 reproduce=reproduce,
                 **attrs.asdict(self.limits),
             )
@@ -164,9 +165,11 @@ def _with_components(
     registry = Registry.default() if registry is None else registry
     # Imported late: a spec with a wrong key is refused before any plugin is loaded.
     source = location_of(node, registry)
-    looks = evaluated(declaration, node, registry)
-    request = requested(declaration, node, registry, looks, None if path is None else path.parent)
-    require_measurable(looks, request)
+    evaluations = evaluated(declaration, node, registry)
+    request = requested(
+        declaration, node, registry, evaluations, None if path is None else path.parent
+    )
+    require_measurable(evaluations, request)
     return Spec(
         text=node.plain(),
         points=declaration.points,
@@ -174,8 +177,8 @@ def _with_components(
         source=source,
         path=path,
         csv=declaration.text.data.csv,
-        metrics=looks.metrics if request.look is None else {},
-        groups=looks.groups,
+        metrics=evaluations.metrics if request.evaluation is None else {},
+        groups=evaluations.groups,
         ledger=None if declaration.text.ledger is None else str(declaration.text.ledger),
         analyst=getattr(declaration.text.ledger, "analyst", None),
         registry=registry,

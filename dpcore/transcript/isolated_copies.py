@@ -70,7 +70,7 @@ def transcript(answers: Iterable[Answer]) -> str:
     digest = hashlib.sha256()
     # Order and number are part of the digest: the same asks in another order differ.
     for answer in answers:
-        _tell(digest, (answer.query.name, answer.number, answer.query.args))
+        _add(digest, (answer.query.name, answer.number, answer.query.args))
     return digest.hexdigest()
 
 
@@ -94,14 +94,14 @@ def published(model: Published, arrays: Arrays, description: Description | None 
         description: Likewise, where it hands over one.
     """
     digest = hashlib.sha256()
-    _tell(digest, {name: np.asarray(array) for name, array in arrays.items()})
+    _add(digest, {name: np.asarray(array) for name, array in arrays.items()})
     parts: list[Any] = [model.tables] if isinstance(model, Statistics) else []
     # Names, labels and units are published too: a text can carry as much as a number.
     if description is not None:
         parts += [type(model).__qualname__, description.tables, description.pictures]
     for part in parts:
         # The order of tables and columns is published, and so are cells for which JSON has no word.
-        _tell(
+        _add(
             digest,
             [(name, [*t.columns.items()], t.data()["intervals"]) for name, t in part.items()]
             if isinstance(part, Mapping)
@@ -110,7 +110,7 @@ def published(model: Published, arrays: Arrays, description: Description | None 
     return digest.hexdigest()
 
 
-def _tell(digest: Any, value: Any) -> None:
+def _add(digest: Any, value: Any) -> None:
     """Everything that tells two values apart, without a doubt where they are equal."""
     # Types and lengths go in as well, so that no two values run together to the same bytes. What
     # asks are mostly made of comes first, since every ask of a run is told twice.
@@ -131,12 +131,12 @@ def _tell(digest: Any, value: Any) -> None:
     elif isinstance(value, list | tuple):
         digest.update(b"[%d" % len(value))
         for element in value:
-            _tell(digest, element)
+            _add(digest, element)
     elif isinstance(value, Mapping):
-        _tell(digest, [(str(key), value[key]) for key in sorted(value, key=str)])
+        _add(digest, [(str(key), value[key]) for key in sorted(value, key=str)])
     elif attrs.has(type(value)):
         fields = [(f.name, getattr(value, f.name)) for f in attrs.fields(type(value)) if f.init]
-        _tell(digest, (type(value).__qualname__, fields))
+        _add(digest, (type(value).__qualname__, fields))
     else:
         # Of a class that tells nothing of its fields, the attributes are all there is to compare.
-        _tell(digest, (type(value).__qualname__, getattr(value, "__dict__", None)))
+        _add(digest, (type(value).__qualname__, getattr(value, "__dict__", None)))

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from dpcore.errors import ContractError, ReplayError, need
 from dpcore.learner import Answer, AnyLearner, Learner, Public, Published, State
 from dpcore.query import Query
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.transcript.isolated_copies import Before, frozen, settled
 
 if TYPE_CHECKING:
-    from dpcore.claims.plan.planned_query import Ask
+    from dpcore.claims.plan.planned_query import PlannedQuery
     from dpcore.claims.plan.schedule import FunctionRelease, Scheduled
     from dpcore.domain.domain import Domain
 
@@ -49,16 +49,16 @@ class IsolatedRelease:
         """The name of the release."""
         return self.scheduled.name
 
-    def start(self, coins: PublicCoins, inputs: Inputs) -> tuple[Learner, Public]:
+    def start(self, randomness: PublicRandomness, inputs: Inputs) -> tuple[Learner, Public]:
         """Return a new copy of the learner, and the public facts that it starts from."""
         # The public part alone sees inputs: the private function gets of them what an ask's `args`
         # say, for all of which its bound holds.
         learner, part = self.before.copy()
-        public = Public(domain=part, coins=coins, mu=self.scheduled.mu, inputs=inputs)
+        public = Public(domain=part, randomness=randomness, mu=self.scheduled.mu, inputs=inputs)
         return cast(Learner, learner), public
 
     def replay(
-        self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs
+        self, randomness: PublicRandomness, values: Sequence[NDArray[Any]], inputs: Inputs
     ) -> tuple[Published, tuple[Answer, ...]]:
         """Return the model and all asks, from released values in order: by the public part alone.
 
@@ -70,19 +70,19 @@ class IsolatedRelease:
         """
         if not isinstance(self.scheduled.learner, Learner):
             return _replay_function(cast("FunctionRelease", self.scheduled), values)
-        learner, public = self.start(coins, inputs)
-        asks, queue = PlannedAsks(self.scheduled.asks), iter(values)
+        learner, public = self.start(randomness, inputs)
+        queries, queue = PlannedSequence(self.scheduled.queries), iter(values)
         answers: list[Answer] = []
         state: State = learner.start(public)
         while (question := learner.ask(state)) is not None:
             query = frozen(question)
-            ask, number = asks.next(query)
+            planned_query, number = queries.next(query)
             value = next(queue, None)
             # Too few or misshapen values: this transcript belongs to another plan, so no model
             # follows from it.
             if value is None or value.shape != query.shape:
                 raise ReplayError(f"release {self.name}: no fitting answer to {query.name!r}")
-            answer = answer_of(ask, query, number, value)
+            answer = answer_of(planned_query, query, number, value)
             state = learner.update(state, answer)
             answers.append(answer)
         need(
@@ -93,14 +93,14 @@ class IsolatedRelease:
         return learner.model(state), tuple(answers)
 
     def rebuild(
-        self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs
+        self, randomness: PublicRandomness, values: Sequence[NDArray[Any]], inputs: Inputs
     ) -> Published:
         """Return the model, from released values in order of asking.
 
         Raises:
             ReplayError: the values do not fit.
         """
-        return self.replay(coins, values, inputs)[0]
+        return self.replay(randomness, values, inputs)[0]
 
 
 def _replay_function(
@@ -119,43 +119,52 @@ def _replay_function(
     (rows,) = values
     points = np.ascontiguousarray(rows[:, :-1])
     model = Predictions(domain=domain, points=points, values=domain.uncentre(rows[:, -1]))
-    ask = release.ask
-    return model, (Answer(query=ask.query, number=1, value=rows, mechanism=ask.mechanism),)
-
-
-def answer_of(ask: Ask, query: Query, number: int, value: NDArray[Any]) -> Answer:
-    """Return a released value as the learner gets it."""
-    return Answer(
-        query=query, number=number, value=value, mechanism=ask.mechanism, spread=ask.spread
+    planned_query = release.planned_query
+    return model, (
+        Answer(query=planned_query.query, number=1, value=rows, mechanism=planned_query.mechanism),
     )
 
 
-class PlannedAsks:
+def answer_of(
+    planned_query: PlannedQuery, query: Query, number: int, value: NDArray[Any]
+) -> Answer:
+    """Return a released value as the learner gets it."""
+    return Answer(
+        query=query,
+        number=number,
+        value=value,
+        mechanism=planned_query.mechanism,
+        noise_distribution=planned_query.noise_distribution,
+    )
+
+
+class PlannedSequence:
     """The planned asks of a release, counted down."""
 
-    def __init__(self, asks: Mapping[str, Ask]) -> None:
-        self._asks = asks
+    def __init__(self, queries: Mapping[str, PlannedQuery]) -> None:
+        self._asks = queries
         self._counts: Counter[str] = Counter()
 
-    def next(self, query: Query) -> tuple[Ask, int]:
+    def next(self, query: Query) -> tuple[PlannedQuery, int]:
         """Return the plan of this ask and its number.
 
         Raises:
             ContractError: the query is not planned as it is, or was asked too often.
         """
-        ask = self._asks.get(query.name)
+        planned_query = self._asks.get(query.name)
         # The guarantee composes the planned asks alone, so another query or one more ask would not
         # be paid for.
-        if ask is None or query != ask.query:  # `args` are no part of equality
+        if planned_query is None or query != planned_query.query:  # `args` are no part of equality
             raise ContractError(f"the query {query.name!r} was asked but not planned like this")
         self._counts[query.name] += 1
         number = self._counts[query.name]
         need(
-            number <= ask.query.at_most,
+            number <= planned_query.query.at_most,
             ContractError,
-            f"the query {query.name!r} was planned for {ask.query.at_most} asks, one more came",
+            f"the query {query.name!r} was planned for {planned_query.query.at_most} asks, one "
+            f"more came",
         )
-        return ask, number
+        return planned_query, number
 
 
 class Handover:
@@ -192,7 +201,7 @@ def isolate(releases: Sequence[Scheduled]) -> tuple[IsolatedRelease, ...]:
 def rebuild(
     releases: Sequence[IsolatedRelease],
     answers: Mapping[str, Sequence[NDArray[Any]]],
-    coins: PublicCoins,
+    randomness: PublicRandomness,
 ) -> dict[str, Published]:
     """Rebuild the models that released answers determine, by release name.
 
@@ -203,6 +212,6 @@ def rebuild(
     handover = Handover(releases)
     for release in releases:
         values, inputs = answers.get(release.name, ()), handover.inputs(release)
-        model = models[release.name] = release.rebuild(coins, values, inputs)
+        model = models[release.name] = release.rebuild(randomness, values, inputs)
         handover.keep(release.name, model)
     return models

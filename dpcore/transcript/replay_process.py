@@ -38,7 +38,7 @@ import attrs
 from dpcore.errors import ContractError, ReleaseError, need
 from dpcore.learner import Answer, Published
 from dpcore.models.description import Description, describe
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.single_use import SingleUse
 from dpcore.transcript.isolated_copies import Arrays, collect_arrays, published, settled, transcript
 from dpcore.transcript.rebuild import Handover, IsolatedRelease, Rebuild
@@ -72,7 +72,7 @@ Replayed = Callable[[Answers, Sequence[Rebuild]], Rebuilt]
 Digests = list[list[str]]
 """By release: a digest of the model, and one of the asks."""
 
-_ALONE, _CLEAN = "in this process alone: ", "in a clean process"
+_ONLY, _CLEAN = "in this process alone: ", "in a clean process"
 
 _START = """
 import json, sys
@@ -94,7 +94,7 @@ class Replayer(AbstractContextManager["Replayer"]):
 
     @abstractmethod
     def of(
-        self, releases: tuple[IsolatedRelease, ...], coins: PublicCoins
+        self, releases: tuple[IsolatedRelease, ...], randomness: PublicRandomness
     ) -> AbstractContextManager[Replayed]:
         """Begin one run, before any of its records is opened.
 
@@ -115,10 +115,14 @@ class Here(Replayer):
     """In the process that saw the records."""
 
     @contextlib.contextmanager
-    def of(self, releases: tuple[IsolatedRelease, ...], coins: PublicCoins) -> Iterator[Replayed]:
+    def of(
+        self, releases: tuple[IsolatedRelease, ...], randomness: PublicRandomness
+    ) -> Iterator[Replayed]:
         """Yield a function that replays the answers in this process, on copies of the releases."""
-        place = f"{_ALONE}its caller chose so"
-        yield lambda answers, _: attrs.evolve(_replay(releases, coins, answers)[0], place=place)
+        place = f"{_ONLY}its caller chose so"
+        yield lambda answers, _: attrs.evolve(
+            _replay(releases, randomness, answers)[0], place=place
+        )
 
 
 class CleanProcess(SingleUse, Replayer):
@@ -159,7 +163,9 @@ class CleanProcess(SingleUse, Replayer):
         self._helper = None
 
     @contextlib.contextmanager
-    def of(self, releases: tuple[IsolatedRelease, ...], coins: PublicCoins) -> Iterator[Replayed]:
+    def of(
+        self, releases: tuple[IsolatedRelease, ...], randomness: PublicRandomness
+    ) -> Iterator[Replayed]:
         """Start the process if none runs; yield a function that sends it the answers."""
         self._require_here(ContractError)
         # One run at a time: a reply belongs to the request before it.
@@ -169,7 +175,7 @@ class CleanProcess(SingleUse, Replayer):
             try:
                 # The bytes are written before any record is opened, so nothing that a private
                 # function does later can reach them.
-                plan = pickle.dumps((releases, coins))
+                plan = pickle.dumps((releases, randomness))
             except Exception as error:  # whatever a field of a third party's class raises
                 helper, cause = None, _unimportable(type(error).__name__)
 
@@ -177,7 +183,7 @@ class CleanProcess(SingleUse, Replayer):
 
             def replay(answers: Answers, ends: Sequence[Rebuild]) -> Rebuilt:
                 if helper is None:
-                    return _alone(_replay(releases, coins, answers)[0], cause)
+                    return _only(_replay(releases, randomness, answers)[0], cause)
                 # The process gets the released values alone. They passed the mechanism, so it never
                 # holds anything that the noise does not protect.
                 values = [[answer.value for answer in group] for group in answers]
@@ -186,11 +192,11 @@ class CleanProcess(SingleUse, Replayer):
                 objects, _, digests = content.partition(" ")
                 if kind == "told" and (rebuilt := _accept(answers, ends, objects, digests)):
                     return rebuilt
-                retold, own_digests = _replay(releases, coins, answers)
+                replayed, own_digests = _replay(releases, randomness, answers)
                 # It cannot import the plan: that is no fault of the learner, so the run goes on
                 # with the replay of this process, and a note says which checks are missing.
                 if kind == "unknown":
-                    return _alone(retold, _unimportable(content.strip()))
+                    return _only(replayed, _unimportable(content.strip()))
                 need(
                     (kind, digests) == ("told", f"{json.dumps(own_digests)}\n"),
                     ReleaseError,
@@ -199,7 +205,7 @@ class CleanProcess(SingleUse, Replayer):
                     "attribute, or the public part is not determined by its answers; nothing is "
                     "released",
                 )
-                return attrs.evolve(retold, place=_CLEAN)
+                return attrs.evolve(replayed, place=_CLEAN)
 
             try:
                 yield replay
@@ -263,10 +269,10 @@ def _unimportable(error: str) -> str:
     return f"a component cannot be imported in another process ({error})"
 
 
-def _alone(retold: Rebuilt, cause: str) -> Rebuilt:
+def _only(replayed: Rebuilt, cause: str) -> Rebuilt:
     return attrs.evolve(
-        retold,
-        place=f"{_ALONE}{cause}",
+        replayed,
+        place=f"{_ONLY}{cause}",
         note=f"{cause}, so that this one alone replayed the answers: globals and class attributes "
         f"were not checked",
     )
@@ -290,10 +296,10 @@ def _accept(
             place=_CLEAN,
         )
         travelled = map(published, models, rebuilt.arrays, rebuilt.descriptions)
-        asks = [transcript(group) for group in answers]
+        queries = [transcript(group) for group in answers]
         local_digests = [_digest(settled(end())) for end in ends]
         digest_pairs = [
-            [list(pair) for pair in zip(group, asks, strict=True)]
+            [list(pair) for pair in zip(group, queries, strict=True)]
             for group in (travelled, local_digests)
         ]
         return rebuilt if digest_pairs == [json.loads(digests)] * 2 else None
@@ -306,7 +312,7 @@ def _digest(model: Published) -> str:
 
 
 def _replay(
-    releases: tuple[IsolatedRelease, ...], coins: PublicCoins, answers: Answers
+    releases: tuple[IsolatedRelease, ...], randomness: PublicRandomness, answers: Answers
 ) -> tuple[Rebuilt, Digests]:
     """Rebuild all models from the answers; the models with their arrays, and their digests.
 
@@ -320,8 +326,8 @@ def _replay(
             # Any exception counts as a difference, and its text stays here: it may quote an object
             # into which a private function put records.
             values, inputs = [answer.value for answer in group], handover.inputs(release)
-            model, asks = release.replay(coins, values, inputs)
-            digest = transcript(asks)
+            model, queries = release.replay(randomness, values, inputs)
+            digest = transcript(queries)
             is_same = digest == transcript(group)
             handover.keep(release.name, model)
         except Exception:
@@ -373,16 +379,16 @@ def serve() -> None:
 def _rebuild_and_digest(requests: IO[bytes]) -> str:
     plan, values = pickle.load(requests)  # noqa: S301  # from the process that started this one
     try:
-        releases, coins = pickle.loads(plan)  # noqa: S301  # the same
+        releases, randomness = pickle.loads(plan)  # noqa: S301  # the same
     except Exception as error:
         return f"unknown {type(error).__name__}"
     try:
         models, digests, handover = [], [], Handover(releases)
         for release, group in zip(releases, values, strict=True):
-            model, asks = release.replay(coins, group, handover.inputs(release))
+            model, queries = release.replay(randomness, group, handover.inputs(release))
             models.append(settled(model))
             handover.keep(release.name, models[-1])
-            digests.append([_digest(models[-1]), transcript(asks)])
+            digests.append([_digest(models[-1]), transcript(queries)])
     except Exception:
         return "failed"
     objects = ""

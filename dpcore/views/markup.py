@@ -92,7 +92,7 @@ def _paragraphs(sentences: Sequence[str]) -> tuple[str, ...]:
 
 
 @attrs.frozen(kw_only=True)
-class Sheet:
+class Summary:
     """A title, a table or several, and sentences below.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from dpcore.claims.plan.plan import Plan
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.domain.classes import Classes
 from dpcore.domain.domain import encoded_names
 from dpcore.errors import ContractError, need_value
@@ -20,7 +20,7 @@ from dpcore.guarantee import Guarantee, Status, rounded_up
 from dpcore.interval import Interval
 from dpcore.learner import Published
 from dpcore.ledger.book import Ledger
-from dpcore.ledger.entries import charge_shares, latest
+from dpcore.ledger.entries import charge_fractions, latest
 from dpcore.mechanism import AnyMechanism
 from dpcore.models.coefficients import line_of
 from dpcore.models.description import Description, ShownModel
@@ -29,15 +29,15 @@ from dpcore.models.predictions import Predictions
 from dpcore.models.shapes import Shaped
 from dpcore.private.outcome import Outcome
 from dpcore.published.folder import Run
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.runs.session import PaidRelease, Session
 from dpcore.sensitivity import Sensitivity
 from dpcore.siblings import sibling
-from dpcore.views.markup import MOST_ROWS, Listing, Sheet, facts
+from dpcore.views.markup import MOST_ROWS, Listing, Summary, facts
 
 
 @singledispatch
-def show(thing: Any) -> Sheet:
+def show(thing: Any) -> Summary:
     """Write the sheet of an object of the core, by its class.
 
     Raises:
@@ -58,18 +58,18 @@ def plot(thing: Any, axes: Any = None) -> Any:
 
 
 @show.register
-def show_interval(interval: Interval) -> Sheet:
+def show_interval(interval: Interval) -> Summary:
     """Show both ends, digit by digit."""
-    return Sheet(title=f"[{interval.lower!r}, {interval.upper!r}]")
+    return Summary(title=f"[{interval.lower!r}, {interval.upper!r}]")
 
 
 @show.register(Event)
-def show_event(event: Any) -> Sheet:
+def show_event(event: Any) -> Summary:
     """Show the event's class name and its parameters."""
     if not attrs.has(type(event)):
-        return Sheet(title=str(event))
+        return Summary(title=str(event))
     rows = [(f.name, getattr(event, f.name)) for f in attrs.fields(type(event)) if f.repr]
-    return Sheet(title=type(event).__name__, tables=(facts(*rows),))
+    return Summary(title=type(event).__name__, tables=(facts(*rows),))
 
 
 def _shorten(guarantee: Guarantee) -> str:
@@ -81,7 +81,7 @@ def _shorten(guarantee: Guarantee) -> str:
 
 
 @show.register
-def show_guarantee(guarantee: Guarantee) -> Sheet:
+def show_guarantee(guarantee: Guarantee) -> Summary:
     """Show the claim in short and in full."""
     # Where nothing is claimed, no number is shown: somebody would quote it.
     numbers = () if guarantee.status is Status.NONE else ("epsilon", "delta")
@@ -92,7 +92,7 @@ def show_guarantee(guarantee: Guarantee) -> Sheet:
         ("publishes", guarantee.release),
         ("accountant", guarantee.basis.accountant),
     )
-    return Sheet(
+    return Summary(
         title=f"Guarantee: {_shorten(guarantee)}",
         tables=(table,),
         sentences=guarantee.paragraph().split("\n\n"),
@@ -100,23 +100,23 @@ def show_guarantee(guarantee: Guarantee) -> Sheet:
 
 
 @show.register
-def show_plan(plan: Plan) -> Sheet:
+def show_plan(plan: Plan) -> Summary:
     """Show the guarantee in short, every query with its noise, and how wide bars will be."""
     rows = [
-        (scheduled.name, *_cells(ask))
+        (scheduled.name, *_cells(planned_query))
         for scheduled in plan.schedule.releases
-        for ask in scheduled.asks.values()
-    ] + [("evaluation", *_cells(ask)) for ask in plan.schedule.look]
+        for planned_query in scheduled.queries.values()
+    ] + [("evaluation", *_cells(planned_query)) for planned_query in plan.schedule.evaluation]
     table = Listing.of(
         ("release", "query", "numbers", "times", "distance", "sensitivity", "noise"), rows
     )
-    return Sheet(
+    return Summary(
         title=f"Plan: {_shorten(plan.guarantee)}",
         tables=(table,),
         sentences=[
             f"expected of {scheduled.name}: {line}."
             for scheduled in plan.schedule.releases
-            for line in scheduled.forecast(PublicCoins(0))
+            for line in scheduled.forecast(PublicRandomness(0))
         ],
     )
 
@@ -132,15 +132,15 @@ def plot_plan(plan: Plan, axes: Any = None) -> Any:
     return curve_axes, trade_off_axes
 
 
-def _cells(ask: Ask) -> tuple[object, ...]:
-    query, sensitivity = ask.query, ask.sensitivity
+def _cells(planned_query: PlannedQuery) -> tuple[object, ...]:
+    query, sensitivity = planned_query.query, planned_query.sensitivity
     return (
         query.name,
         query.real_size,
         query.at_most,
         str(sensitivity.distance),
         sensitivity.value if isinstance(sensitivity, Sensitivity) else type(sensitivity).__name__,
-        _describe_noise(ask.mechanism),
+        _describe_noise(planned_query.mechanism),
     )
 
 
@@ -156,7 +156,7 @@ def _describe_noise(mechanism: AnyMechanism) -> str:
 
 
 @show.register(ShownModel)
-def show_model(model: Any) -> Sheet:
+def show_model(model: Any) -> Summary:
     """Show its shapes, or its coefficients where it is a line; else the sizes of its arrays."""
     arrays = [(name, str(array.shape)) for name, array in model.arrays().items()]
     tables = [Listing.of(("published", "shape"), arrays)]
@@ -168,7 +168,7 @@ def show_model(model: Any) -> Sheet:
         names = (*encoded_names(model.domain), "intercept")
         rows = [*zip(names, [*line.values.tolist(), line.intercept], strict=True)]
         tables.insert(0, Listing.of(("column", "coefficient"), rows))
-    return Sheet(title=type(model).__name__, tables=tuple(tables))
+    return Summary(title=type(model).__name__, tables=tuple(tables))
 
 
 @plot.register(ShownModel)
@@ -196,7 +196,7 @@ def plot_model(model: Any, axes: Any = None) -> Any:
 
 
 @show.register
-def show_figures(figures: Figures) -> Sheet:
+def show_figures(figures: Figures) -> Summary:
     """Show the table, and what its intervals say."""
     table = Listing(
         headings=tuple(figures),
@@ -204,23 +204,23 @@ def show_figures(figures: Figures) -> Sheet:
         numeric=tuple(not any(isinstance(v, str) for v in column) for column in figures.values()),
     )
     title = f"{figures.estimate.size} released numbers"
-    return Sheet(title=title, tables=(table,), sentences=(figures.bars,))
+    return Summary(title=title, tables=(table,), sentences=(figures.interval_sentence,))
 
 
 @show.register
-def show_statistics(statistics: Statistics) -> Sheet:
+def show_statistics(statistics: Statistics) -> Summary:
     """Show all tables on one sheet."""
     tables = statistics.tables
     return show_tables(", ".join(filter(None, tables)) or "Statistics", tables.values())
 
 
-def show_tables(title: str, tables: Iterable[Figures]) -> Sheet:
+def show_tables(title: str, tables: Iterable[Figures]) -> Summary:
     """Show several tables below one title, each sentence about their intervals once."""
-    sheets = [show_figures(figures) for figures in tables]
-    listings = tuple(listing for sheet in sheets for listing in sheet.tables)
+    summaries = [show_figures(figures) for figures in tables]
+    listings = tuple(listing for summary in summaries for listing in summary.tables)
     # Tables of one release mostly share a sentence about their bars.
-    sentences = dict.fromkeys(sentence for sheet in sheets for sentence in sheet.sentences)
-    return Sheet(title=title, tables=listings, sentences=tuple(sentences))
+    sentences = dict.fromkeys(sentence for summary in summaries for sentence in summary.sentences)
+    return Summary(title=title, tables=listings, sentences=tuple(sentences))
 
 
 def describe_model(model: Published) -> str:
@@ -235,20 +235,20 @@ def describe_model(model: Published) -> str:
 
 
 @show.register
-def show_outcome(outcome: Outcome) -> Sheet:
+def show_outcome(outcome: Outcome) -> Summary:
     """Show what was published, the tables of descriptions, and the guarantee in full."""
     return _show_releases("Outcome", outcome.models, outcome.guarantee, outcome.descriptions)
 
 
 @show.register
-def show_paid_release(release: PaidRelease) -> Sheet:
+def show_paid_release(release: PaidRelease) -> Summary:
     """Show what was published, its tables, and its guarantee in full."""
     models, descriptions = {release.name: release.published}, {release.name: release.description}
     return _show_releases(release.name, models, release.guarantee, descriptions)
 
 
 @show.register
-def show_run(run: Run) -> Sheet:
+def show_run(run: Run) -> Summary:
     """Show what was published, its tables, and the guarantee in full."""
     page = _show_releases(f"Run {run.folder.name}", run.models, run.guarantee, {})
     figures = show_tables("", run.tables.values())
@@ -256,17 +256,17 @@ def show_run(run: Run) -> Sheet:
 
 
 @show.register
-def show_session(session: Session) -> Sheet:
+def show_session(session: Session) -> Summary:
     """Show every release, what it cost, and what is left."""
     table = Listing.of(
         ("release", "guarantee", "left after it"),
         [(release.name, _shorten(release.guarantee), release.left) for release in session.releases],
     )
-    return Sheet(title="Session", tables=(table,), sentences=(f"Left: {session.left}.",))
+    return Summary(title="Session", tables=(table,), sentences=(f"Left: {session.left}.",))
 
 
 @show.register
-def show_ledger(ledger: Ledger) -> Sheet:
+def show_ledger(ledger: Ledger) -> Summary:
     """Show the ledger's promise, its latest entries, and what is left of its budget."""
     total, (entries, count) = ledger.total, latest(ledger.iterate_rows(), MOST_ROWS)
     # A promise may be shown as weaker than it is by rounding, never as stronger.
@@ -277,7 +277,7 @@ def show_ledger(ledger: Ledger) -> Sheet:
         ("adds up", total.notion),
     )
     rows = Listing.of(("row", "time", "what", "cost", "status"), [e.cells for e in entries])
-    return Sheet(
+    return Summary(
         title=f"Ledger {ledger.name!r}: {count} entries",
         tables=(promise, rows),
         sentences=(f"Left: {ledger.left().describe()}.",),
@@ -289,7 +289,8 @@ def plot_ledger(ledger: Ledger, axes: Any = None) -> Any:
     """Draw what is spent after each charge."""
     (figure_axes,) = sibling("report", "plots.curves", "Ledger.plot").axes_or_new(axes)
     sibling("report", "plots.ledgers", "Ledger.plot").draw_spending(
-        figure_axes, [charge.share for charge in charge_shares(ledger.total, ledger.iterate_rows())]
+        figure_axes,
+        [charge.share for charge in charge_fractions(ledger.total, ledger.iterate_rows())],
     )
     return figure_axes
 
@@ -299,7 +300,7 @@ def _show_releases(
     models: Mapping[str, Published],
     guarantee: Guarantee,
     descriptions: Mapping[str, Description],
-) -> Sheet:
+) -> Summary:
     """Show what was published by name, the tables of descriptions, and the guarantee in full."""
     page = show_tables(
         f"{title}: {_shorten(guarantee)}",

@@ -83,12 +83,12 @@ def _sampled(draw: random.Random, size: float) -> Data:
 
 def _subset(draw: random.Random, size: float) -> Data:
     records = _whole(draw, 100, 10_000)
-    share = _between(draw, 0.01, 0.5)
-    base = min(2.0, size / share + 0.2)
+    fraction = _between(draw, 0.01, 0.5)
+    base = min(2.0, size / fraction + 0.2)
     inner = (_gaussian if draw.random() < 0.5 else _laplace)(draw, float(f"{base:.4g}"))
     return {
         "event": "without_replacement",
-        "size": max(1, round(records * share)),
+        "size": max(1, round(records * fraction)),
         "records": records,
         "of": inner,
     }

@@ -108,8 +108,8 @@ def test_a_step_misses_nothing_of_its_chords(epsilon_0):
                 for weight, loss in ((p, t), (1 - p, t - epsilon_0)):
                     place = point - loss / step
                     k = int(mpmath.floor(place))
-                    share = mpmath.expm1(step * (place - k)) / mpmath.expm1(mpmath.mpf(step))
-                    value += weight * (heights[k] * (1 - share) + heights[k + 1] * share)
+                    fraction = mpmath.expm1(step * (place - k)) / mpmath.expm1(mpmath.mpf(step))
+                    value += weight * (heights[k] * (1 - fraction) + heights[k + 1] * fraction)
                 best = max(best, value)
             assert best <= found[point] <= best * mpmath.mpf("1.0005")
 
@@ -143,7 +143,7 @@ def test_what_is_one_choice_costs_what_it_did():
 
 def seven_kinds(seed):
     """Between 20 and 200 of each kind, all of about the same weight, as a month of a ledger has."""
-    coins, events = np.random.default_rng(seed), []
+    randomness, events = np.random.default_rng(seed), []
     for kind in (
         lambda size: GaussianEvent(mu=size, adjacency=A),
         lambda size: LaplaceEvent(shift=size, adjacency=A),
@@ -155,8 +155,8 @@ def seven_kinds(seed):
             event=GaussianEvent(mu=20 * size, adjacency=A), sampling_probability=0.02
         ),
     ):
-        count = int(20 * 10 ** coins.random())
-        events.append((kind(float(0.3 * (0.5 + coins.random()) / math.sqrt(count))), count))
+        count = int(20 * 10 ** randomness.random())
+        events.append((kind(float(0.3 * (0.5 + randomness.random()) / math.sqrt(count))), count))
     return events
 
 

@@ -19,8 +19,8 @@ def hull_by_definition(points: list[tuple[float, float]]) -> np.ndarray:
         for left, low in points:
             for right, high in points:
                 if left < place < right:
-                    share = (place - left) / (right - left)
-                    least = min(least, low * (1 - share) + high * share)
+                    fraction = (place - left) / (right - left)
+                    least = min(least, low * (1 - fraction) + high * fraction)
         heights.append(least)
     return np.array(heights)
 

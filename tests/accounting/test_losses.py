@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
-from dpcore.claims.accounting.losses.masses import Extent, Masses, masses_both, reach
+from dpcore.claims.accounting.losses.masses import Extent, Masses, loss_limit, masses_both
 from dpcore.claims.accounting.methods.pld import PldAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.gaussian_sampling import GaussianSamplingEvent
@@ -28,8 +28,8 @@ from oracles import accounting as oracles
 
 
 def extent_of(event, direction, tail):
-    back = reach(event, direction.reverse, tail)
-    return Extent.between(event, direction, reach(event, direction, tail), back)
+    back = loss_limit(event, direction.reverse, tail)
+    return Extent.between(event, direction, loss_limit(event, direction, tail), back)
 
 
 EVENTS = [

@@ -154,11 +154,15 @@ def test_what_is_found_of_points_far_apart_covers_the_polygon_between_them(seed)
     for _ in range(60):
         rest = 10.0 ** generator.uniform(-2, 0)
         leak = 10.0 ** generator.uniform(-6, -1)
-        reach = math.sqrt(rest) * generator.uniform(2, 12)
+        cutoff = math.sqrt(rest) * generator.uniform(2, 12)
         number = int(generator.integers(3, 30))
-        epsilons = np.sort(np.append(generator.uniform(0, reach, number), [-0.01 * reach, reach]))
-        share, square = generator.uniform(0, 1), rest * (1 + 10.0 ** generator.uniform(-2, 1))
-        heights = share * _gaussian(epsilons, square) + (1 - share) * _gaussian(epsilons, rest)
+        epsilons = np.sort(
+            np.append(generator.uniform(0, cutoff, number), [-0.01 * cutoff, cutoff])
+        )
+        fraction, square = generator.uniform(0, 1), rest * (1 + 10.0 ** generator.uniform(-2, 1))
+        heights = fraction * _gaussian(epsilons, square) + (1 - fraction) * _gaussian(
+            epsilons, rest
+        )
         heights = np.minimum.accumulate(np.clip(heights, 0.0, 1.0))
         if heights[-1] > leak:
             continue

@@ -48,9 +48,9 @@ def test_projection_is_total_row_wise_and_inside_the_domain(rows, norm):
     assert np.all(np.isfinite(records.features))
     assert np.all(np.linalg.norm(records.features, axis=1) <= domain.feature_norm)
     assert np.all(np.abs(records.labels) <= domain.label_bound)
-    alone = project_table(domain, {n: column[:1] for n, column in table.items()})
-    assert np.array_equal(alone.features[0], records.features[0])
-    assert alone.labels[0] == records.labels[0]
+    single = project_table(domain, {n: column[:1] for n, column in table.items()})
+    assert np.array_equal(single.features[0], records.features[0])
+    assert single.labels[0] == records.labels[0]
 
 
 def test_encoding_is_as_documented():

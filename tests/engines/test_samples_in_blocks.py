@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, OneShot, SecretCoins, Sum, SummingLearner, SumQuery
+from dpcore import ADD_REMOVE, REPLACE_ONE, OneShot, SecretRandomness, Sum, SummingLearner, SumQuery
 from dpcore.private.engines.local import LocalEngine
 from dpcore.private.release_context import wide_open
 from dpcore.sampling import Poisson, WithoutReplacement
@@ -50,8 +50,8 @@ def counted(learner, adjacency, seed, engine=None, **fields):
     )
     rows = table(COUNT)
     rows["a"] = np.linspace(-1, 1, COUNT)  # the order of the source says the half
-    secret = SecretCoins.rehearsal(seed)
-    outcome = plan.run(TableSource(rows), secret=secret, door=wide_open, engine=engine)
+    secret = SecretRandomness.rehearsal(seed)
+    outcome = plan.run(TableSource(rows), secret=secret, release_through=wide_open, engine=engine)
     return outcome.model.values
 
 

@@ -165,9 +165,9 @@ def test_exponential_mechanism_covers_adversarial_utilities():
     rng = np.random.default_rng(0)
     best = np.zeros(5)
     epsilons = np.array([0.0, 0.2, 0.5, 0.8, 1.1])
-    for share in np.geomspace(1e-3, 0.999, 400):
+    for fraction in np.geomspace(1e-3, 0.999, 400):
         for u in (np.array([0, 1.0]), rng.uniform(-1, 1, 2)):
-            base = np.array([share, 1 - share])
+            base = np.array([fraction, 1 - fraction])
             p, q = base * np.exp(0.6 * u), base
             p = p / p.sum()
             if u[1] == 1.0:  # range 1.2 between the two outcomes
@@ -404,14 +404,14 @@ FORMER = [
 ]
 
 
-@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("adjacent", [False, True])
 @pytest.mark.parametrize("member", FORMER)
-def test_a_member_that_claims_or_the_curve_took_the_place_of_is_refused(member, beside):
+def test_a_member_that_claims_or_the_curve_took_the_place_of_is_refused(member, adjacent):
     """Passed over, it would leave the smaller loss that the class above states."""
     written = {member: lambda self, *rest: 5.0}
-    bases = (type("Beside", (), written), LaplaceEvent) if beside else (LaplaceEvent,)
+    bases = (type("Beside", (), written), LaplaceEvent) if adjacent else (LaplaceEvent,)
     with pytest.raises(ContractError, match=rf"Weaker defines {member}.*`claims`"):
-        type("Weaker", bases, {} if beside else written)
+        type("Weaker", bases, {} if adjacent else written)
 
 
 @pytest.mark.parametrize("member", ["symmetric", "attained", "infinite_mass"])

@@ -55,9 +55,9 @@ def generating(shape, mean):
     return of(low)
 
 
-def published(law, order, f):
+def published(distribution, order, f):
     """Probabilities of the best answer, the last of `order` being the best score."""
-    total = np.concatenate([[0.0], np.cumsum(law[order])])
+    total = np.concatenate([[0.0], np.cumsum(distribution[order])])
     return np.diff(f(np.minimum(total, 1.0)))
 
 
@@ -71,7 +71,7 @@ def test_no_score_of_a_small_release_exceeds_the_curve(shape, mean):
         event = RandomStoppingEvent(event=Pair(p, q), mean=mean, shape=shape)
         worst = {way: np.zeros(len(epsilons)) for way in Direction}
         for order in itertools.permutations(range(5)):
-            one, other = (published(law, list(order), f) for law in (p, q))
+            one, other = (published(distribution, list(order), f) for distribution in (p, q))
             for way, first, second in ((Direction.REMOVE, one, other), (Direction.ADD, other, one)):
                 value = np.maximum(first - np.exp(epsilons)[:, None] * second, 0).sum(axis=1)
                 worst[way] = np.maximum(worst[way], value)
@@ -79,18 +79,19 @@ def test_no_score_of_a_small_release_exceeds_the_curve(shape, mean):
             assert np.all(worst[way] <= event.curve.upper(epsilons, way) + 1e-15)
 
 
-def ranked(base, shape, mean, share, epsilons):
-    """The curve's lower end where the `share` least telling answers win, the most telling follow.
+def ranked(base, shape, mean, fraction, epsilons):
+    """The curve's lower end where the `fraction` least telling answers win, the most telling
+    follow.
 
     Of the events "one of the most telling, none of the winners": of a Gaussian pair N(mu), N(0).
     """
     from scipy.stats import norm
 
     f = generating(shape, mean)
-    top = norm.ppf(share)  # the winners lie below it under N(mu) - mu
+    top = norm.ppf(fraction)  # the winners lie below it under N(mu) - mu
     cut = np.linspace(-8, 14, 1601)
     p, q = norm.sf(cut - base.mu), norm.sf(cut)
-    p_win, q_win = share, norm.cdf(top + base.mu)
+    p_win, q_win = fraction, norm.cdf(top + base.mu)
     inside = cut > top + base.mu
     one = f(1 - p_win) - f(1 - p_win - p[inside])
     other = f(1 - q_win) - f(1 - q_win - q[inside])
@@ -106,8 +107,8 @@ def test_a_hard_score_comes_near_the_curve(shape, mean, mu):
     event = RandomStoppingEvent(event=base, mean=mean, shape=shape)
     epsilon = epsilon_end(event, 1e-6, lower=False)
     near = np.array([0.96, 1.0]) * epsilon
-    shares = np.geomspace(1e-3, 0.6, 16)
-    lower = np.max([ranked(base, shape, mean, share, near) for share in shares], axis=0)
+    fractions = np.geomspace(1e-3, 0.6, 16)
+    lower = np.max([ranked(base, shape, mean, fraction, near) for fraction in fractions], axis=0)
     assert lower[1] <= 1e-6 <= lower[0]
 
 

@@ -81,16 +81,16 @@ def of_discrete_gaussian(rng):
     width = 10 ** rng.uniform(-1.3, 1.5)
     shift = max(1, round(width * 10 ** rng.uniform(-1, 1.2)))
     event = DiscreteGaussianEvent(noise_width=width, shift=shift, adjacency=ADD_REMOVE)
-    reach = math.ceil(45 * width) + 2
+    cutoff = math.ceil(45 * width) + 2
     square = 2 * exact(width) ** 2
-    mass = {k: mpmath.exp(-(mpmath.mpf(k) ** 2) / square) for k in range(reach + 1)}
-    tails, total = {reach + 1: mpmath.mpf(0)}, mpmath.mpf(0)
-    for k in range(reach, -reach - 1, -1):
+    mass = {k: mpmath.exp(-(mpmath.mpf(k) ** 2) / square) for k in range(cutoff + 1)}
+    tails, total = {cutoff + 1: mpmath.mpf(0)}, mpmath.mpf(0)
+    for k in range(cutoff, -cutoff - 1, -1):
         total += mass[abs(k)]
         tails[k] = total
 
     def tail(m):
-        return tails[min(max(m, -reach), reach + 1)] / total
+        return tails[min(max(m, -cutoff), cutoff + 1)] / total
 
     def truth(e):
         m = int(mpmath.floor(e * exact(width) ** 2 / shift + mpmath.mpf(shift) / 2)) + 1
@@ -165,8 +165,8 @@ def of_truncated_laplace(rng):
     def truth(e):
         t, d = exact(shift), exact(cut)
         generic = d + (1 - d) * max(0, (mpmath.exp(t) - mpmath.exp(e)) / (mpmath.exp(t) + 1))
-        share = 2 * d / (2 * d + mpmath.expm1(t))
-        laplace = max(0, -mpmath.expm1((e - t) / 2)) * (1 - share) ** -dimension
+        fraction = 2 * d / (2 * d + mpmath.expm1(t))
+        laplace = max(0, -mpmath.expm1((e - t) / 2)) * (1 - fraction) ** -dimension
         return min(generic, d + laplace)
 
     return event, shift, truth
@@ -195,8 +195,8 @@ def of_chords(rng):
             return exact(deltas[-1])
         i = max(j for j in range(3) if exact(knots[j]) <= e)
         low, high, x = (mpmath.exp(v) for v in (exact(knots[i]), exact(knots[i + 1]), e))
-        share = (x - low) / (high - low)
-        return exact(deltas[i]) * (1 - share) + exact(deltas[i + 1]) * share
+        fraction = (x - low) / (high - low)
+        return exact(deltas[i]) * (1 - fraction) + exact(deltas[i + 1]) * fraction
 
     return event, float(knots[-1]), truth
 

@@ -78,21 +78,21 @@ def test_a_mixture_of_gaussians_encloses_quadrature(epsilon):
 @pytest.mark.parametrize("q", [0.02, 0.4])
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_replacing_a_sampled_record_costs_at_most_the_bound(noise, q, epsilon):
-    reach, made = 0.8, GaussianEvent if noise == "gaussian" else LaplaceEvent
+    cutoff, made = 0.8, GaussianEvent if noise == "gaussian" else LaplaceEvent
     name = "mu" if noise == "gaussian" else "shift"
     event = PoissonReplacedEvent(
-        event=made(**{name: 2 * reach}, adjacency=REPLACE_ONE),
-        absent=made(**{name: reach}, adjacency=REPLACE_ONE),
+        event=made(**{name: 2 * cutoff}, adjacency=REPLACE_ONE),
+        absent=made(**{name: cutoff}, adjacency=REPLACE_ONE),
         sampling_probability=q,
     )
-    law = mixture if noise == "gaussian" else (lambda c, w: laplace_mixture(c, w, 1.0))
+    distribution = mixture if noise == "gaussian" else (lambda c, w: laplace_mixture(c, w, 1.0))
     found = {}
-    for one, other in itertools.product((-reach, -0.3, 0.0, 0.5, reach), repeat=2):
-        p, r = law((0.0, one), (1 - q, q)), law((0.0, other), (1 - q, q))
+    for one, other in itertools.product((-cutoff, -0.3, 0.0, 0.5, cutoff), repeat=2):
+        p, r = distribution((0.0, one), (1 - q, q)), distribution((0.0, other), (1 - q, q))
         found[one, other] = divergence(p, r, epsilon)
     bound = event.curve.upper_at(epsilon, REMOVE)
     assert max(found.values()) <= bound + 3e-7
-    worst = found[reach, -reach]
+    worst = found[cutoff, -cutoff]
     if noise == "gaussian":
         assert event.curve.lower_at(epsilon, ADD) <= worst + 3e-7
         assert bound <= worst + 3e-7
@@ -110,14 +110,14 @@ def test_vectors_in_other_directions_cost_no_more_than_the_pair():
     axis = np.linspace(-8, 8, 801)
     x, y = np.meshgrid(axis, axis)
 
-    def law(a, b):
+    def distribution(a, b):
         def bell(u, v):
             return np.exp(-0.5 * ((x - u) ** 2 + (y - v) ** 2)) / (2 * math.pi)
 
         return (1 - q) * bell(0, 0) + q * bell(a, b)
 
     for angle in np.linspace(0, math.pi, 7):
-        p, r = law(c, 0), law(c * math.cos(angle), c * math.sin(angle))
+        p, r = distribution(c, 0), distribution(c * math.cos(angle), c * math.sin(angle))
         cell = (axis[1] - axis[0]) ** 2
         for one, other in ((p, r), (r, p)):
             found = np.maximum(one - math.exp(epsilon) * other, 0).sum() * cell
@@ -125,7 +125,7 @@ def test_vectors_in_other_directions_cost_no_more_than_the_pair():
     assert found >= bound - 1e-5  # opposite directions attain it
 
 
-def _batch_law(records, extra, q, limit):
+def _batch_distribution(records, extra, q, limit):
     """Centres and weights of the sum over a batch that is cut to `limit` at random."""
     everyone = [*records, *([extra] if extra is not None else [])]
     weights: dict[float, float] = {}
@@ -151,7 +151,10 @@ def test_batches_that_are_cut_off_cost_at_most_the_bound(rest, limit):
         sampling_probability=q * limit / (limit + 1),
     )
     event = TruncatedBatchEvent(event=sampled, full=full, uncovered=too_large(3, q, limit))
-    larger, smaller = _batch_law(rest, mu, q, limit), _batch_law(rest, None, q, limit)
+    larger, smaller = (
+        _batch_distribution(rest, mu, q, limit),
+        _batch_distribution(rest, None, q, limit),
+    )
     for epsilon in EPSILONS:
         for one, other, way in ((larger, smaller, REMOVE), (smaller, larger, ADD)):
             true = divergence(one, other, epsilon)
@@ -174,12 +177,12 @@ def test_draws_with_replacement_cost_at_most_the_mixture(epsilon):
     )
     assert count == 1
 
-    def law(people):
+    def distribution(people):
         sums = [sum(draw) / noise for draw in itertools.product(people, repeat=size)]
         return mixture(tuple(sums), (1 / len(sums),) * len(sums))
 
     for rest in ((0.0, 0.0), (1.0, -1.0), (1.0, 1.0)):
-        true = divergence(law((*rest, 1.0)), law((*rest, -1.0)), epsilon)
+        true = divergence(distribution((*rest, 1.0)), distribution((*rest, -1.0)), epsilon)
         assert true <= event.curve.upper_at(epsilon, REMOVE) + 3e-7
 
 
@@ -193,10 +196,10 @@ def _logarithmic(gamma, most=4000):
     return k, (1 - gamma) ** k / (k * math.log(1 / gamma))
 
 
-@pytest.mark.parametrize(("shape", "law"), [(1.0, _geometric), (0.0, _logarithmic)])
+@pytest.mark.parametrize(("shape", "distribution"), [(1.0, _geometric), (0.0, _logarithmic)])
 @pytest.mark.parametrize("gamma", [0.05, 0.4])
-def test_the_best_of_a_random_number_of_runs_costs_at_most_the_bound(shape, law, gamma):
-    k, chance = law(gamma)
+def test_the_best_of_a_random_number_of_runs_costs_at_most_the_bound(shape, distribution, gamma):
+    k, chance = distribution(gamma)
     mean = float(k @ chance)
     base = RandomizedResponseEvent(epsilon=1.0, classes=2, adjacency=ADD_REMOVE)
     event = RandomStoppingEvent(event=base, mean=mean, shape=shape)
@@ -231,10 +234,12 @@ def test_a_poisson_number_of_runs_costs_at_most_the_bound():
             assert true <= most + 1e-9
 
 
-@pytest.mark.parametrize(("shape", "law"), [(1.0, _geometric), (0.0, _logarithmic)])
+@pytest.mark.parametrize(("shape", "distribution"), [(1.0, _geometric), (0.0, _logarithmic)])
 @pytest.mark.parametrize("gamma", [0.05, 0.4])
-def test_the_best_of_a_random_number_of_runs_diverges_by_at_most_the_bound(shape, law, gamma):
-    k, chance = law(gamma)
+def test_the_best_of_a_random_number_of_runs_diverges_by_at_most_the_bound(
+    shape, distribution, gamma
+):
+    k, chance = distribution(gamma)
     mean = float(k @ chance)
     base = RandomizedResponseEvent(epsilon=1.0, classes=2, adjacency=ADD_REMOVE)
     event = RandomStoppingEvent(event=base, mean=mean, shape=shape)
@@ -327,11 +332,13 @@ def test_a_sampled_laplace_event_loses_nothing_beyond_its_largest_loss(q, shift)
             ADD: -mpmath.log1p(mpmath.mpf(q) * shrunk),
         }
     for direction, true in largest.items():
-        anchor = largest_loss(event, direction)
-        assert anchor * (1 + 1e-15) >= true  # never below: the curve is still above 0 there
+        largest_finite_loss = largest_loss(event, direction)
+        assert (
+            largest_finite_loss * (1 + 1e-15) >= true
+        )  # never below: the curve is still above 0 there
         if q < 0.99:
-            assert anchor <= float(true) * (1 + 1e-11)
-        assert event.curve.upper_at(anchor, direction) == 0
+            assert largest_finite_loss <= float(true) * (1 + 1e-11)
+        assert event.curve.upper_at(largest_finite_loss, direction) == 0
         assert event.curve.upper_at(float(true) * (1 - 1e-6), direction) > 0
 
 

@@ -68,8 +68,8 @@ def best_play(total, remove, depth):
         left = spent.composed.mu_left() if spent.composed is not None else 0.0
         most = np.maximum(-np.expm1(NET), 0.0)  # nothing more
         if left > 0:
-            for share in (0.25, 0.5, 1.0):
-                most = np.maximum(most, gaussian(NET, share * left**2))
+            for fraction in (0.25, 0.5, 1.0):
+                most = np.maximum(most, gaussian(NET, fraction * left**2))
         if len(played) < depth:
             for number, (_, (weights, losses)) in enumerate(menu):
                 after = value((*played, number))

@@ -54,14 +54,14 @@ def sums(ledger, key="after"):
 @pytest.mark.parametrize("seed", range(3))
 def test_neither_limit_is_ever_exceeded_and_nothing_that_fits_both_is_refused(place, seed):
     """The oracle is the curve of one Gaussian of the squares that were let through."""
-    coins, ledger = random.Random(seed), study(place)
+    randomness, ledger = random.Random(seed), study(place)
     squares = dict.fromkeys([*LIMITS, "all"], 0.0)
     budgets = {**LIMITS, "all": (STUDY["epsilon"], STUDY["delta"])}
     # A ledger keeps these parts of delta for leaks.
     kept = 1 - 2.0**-6 - 2.0**-3
     refusals = 0
     for _ in range(25):
-        analyst, mu = coins.choice([*LIMITS]), coins.uniform(0.02, 0.12)
+        analyst, mu = randomness.choice([*LIMITS]), randomness.uniform(0.02, 0.12)
         after = {name: squares[name] + mu * mu for name in (analyst, "all")}
         needs = {
             name: oracles.gaussian_epsilon(budgets[name][1] * kept, square**0.5) / budgets[name][0]
@@ -304,7 +304,7 @@ def spend_in_child(place, analyst, notes, kill=False):
 @pytest.mark.slow
 def test_processes_that_compete_exceed_no_limit(tmp_path):
     """Eight processes of four analysts; half of them are killed at random moments."""
-    coins, place = random.Random(1), tmp_path / "study.ledger"
+    randomness, place = random.Random(1), tmp_path / "study.ledger"
     limits = {"ann": (0.6, 5e-6), "ben": (0.6, 5e-6), "cleo": (1.2, 1e-5), "dee": (1.2, 1e-5)}
     ledger = study(place, limits, epsilon=1.5)
     children = {}
@@ -313,7 +313,7 @@ def test_processes_that_compete_exceed_no_limit(tmp_path):
         children[spend_in_child(place, analyst, notes)] = notes
     doomed = [*children][:4]  # one of each analyst
     for child in doomed:
-        time.sleep(coins.uniform(0, 0.3))
+        time.sleep(randomness.uniform(0, 0.3))
         os.kill(child, signal.SIGKILL)
     codes = {child: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children}
     assert {code for child, code in codes.items() if child not in doomed} == {0}

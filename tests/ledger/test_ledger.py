@@ -16,7 +16,15 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Learner, Ledger, Release, SecretCoins
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Learner,
+    Ledger,
+    Release,
+    SecretRandomness,
+)
 from dpcore.claims.events.gaussian import GaussianEvent, gaussian_mu
 from dpcore.claims.events.randomized_response import ApproximateEvent
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -27,7 +35,7 @@ from dpcore.ledger.locations import UnknownLedgerError, ledger_names
 from dpcore.ledger.total import Total
 from dpcore.private.release_context import wide_open
 from dpcore.registry.events import Catalogue
-from dpcore.sensitivity import OverCoins
+from dpcore.sensitivity import OverRandomness
 
 from builders import price_label_mean, price_request
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, table
@@ -123,9 +131,9 @@ def test_a_run_is_charged_whole_and_its_guarantee_names_the_ledger(ledger):
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.7])
 def test_a_plan_calibrated_to_the_whole_total_fits_it(home, epsilon):
-    for number, share in enumerate((1.0, 0.99)):
+    for number, fraction in enumerate((1.0, 0.99)):
         own = Ledger.create(f"l{number}", epsilon=epsilon, delta=1e-5, adjacency=REPLACE_ONE)
-        plan(epsilon * share).reserve(own)
+        plan(epsilon * fraction).reserve(own)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -163,9 +171,9 @@ def test_a_reservation_serves_one_run_of_its_own_plan(ledger):
     with pytest.raises(ContractError, match="made for another plan"):
         other.run(table(), reservation=reservation)
     with pytest.raises(ContractError, match="known coins"):
-        first.run(table(), reservation=reservation, secret=SecretCoins.rehearsal(1))
+        first.run(table(), reservation=reservation, secret=SecretRandomness.rehearsal(1))
     with pytest.raises(ContractError, match="another door"):
-        first.run(table(), reservation=reservation, door=wide_open)
+        first.run(table(), reservation=reservation, release_through=wide_open)
     guarantee = first.run(table(), reservation=reservation).guarantee
     with pytest.raises(ContractError, match="has served a run"):
         first.run(table(), reservation=reservation)
@@ -182,7 +190,7 @@ def test_a_void_plan_cannot_be_charged():
 
 
 def test_failures_over_coins_are_charged_to_delta(home):
-    bound = LabelMeanBound(validity=OverCoins(1e-6))
+    bound = LabelMeanBound(validity=OverRandomness(1e-6))
     probable = plan(0.4, bound=bound)
     assert probable.charge().failures == 1e-6
     strict = Ledger.create("strict", epsilon=1.0, delta=1e-4, failures=1e-7, adjacency=REPLACE_ONE)
@@ -225,7 +233,7 @@ def test_a_relation_in_encoded_coordinates_keeps_its_domain(home):
 
 
 def test_nothing_that_depends_on_records_is_stored(home):
-    told = []
+    output = []
     for seed in (1, 2):
         own = Ledger.create(f"l{seed}", epsilon=1.0, delta=1e-5, adjacency=REPLACE_ONE)
         fixed = plan(0.4)
@@ -235,13 +243,13 @@ def test_nothing_that_depends_on_records_is_stored(home):
             for chosen in ("time", "reservation"):  # before the run; by the ledger's random id
                 body.pop(chosen, None)
             body.get("guarantee", {}).pop("ledger", None)
-        told.append(json.dumps(rows[1:]))
-    assert told[0] == told[1]
+        output.append(json.dumps(rows[1:]))
+    assert output[0] == output[1]
 
 
 def test_whether_an_earlier_run_succeeded_is_not_told_by_a_later_guarantee(home):
     """A run may fail because of a record; the next one's public files must not say so."""
-    told = []
+    report = []
     for fails in ("", "raise"):
         own = Ledger.create(f"l{fails}", epsilon=1.0, delta=1e-5, adjacency=REPLACE_ONE)
         first, second = plan(0.3, learner=LabelMean(fail=fails)), plan(0.3)
@@ -252,8 +260,8 @@ def test_whether_an_earlier_run_succeeded_is_not_told_by_a_later_guarantee(home)
         found = second.run(table(), reservation=second.reserve(own)).guarantee.to_dict()
         for hidden in ("digest", "ledger"):  # random from the ledger's creation on; its name
             found["ledger"].pop(hidden)
-        told.append(found)
-    assert told[0] == told[1]
+        report.append(found)
+    assert report[0] == report[1]
 
 
 def test_would_leave_spends_nothing(ledger):
@@ -458,8 +466,8 @@ def test_what_may_not_be_written_is_read_and_refuses_to_be_spent():
         Path(name).chmod(0o755)
         left = made.left().describe()
     assert done.returncode == 0, done.stderr
-    told = done.stdout.splitlines()
-    assert told[::2] == [left, left]
-    for refusal in told[1::2]:
+    output = done.stdout.splitlines()
+    assert output[::2] == [left, left]
+    for refusal in output[1::2]:
         assert refusal.startswith("4 ")
         assert "may not be written" in refusal

@@ -40,9 +40,9 @@ def require_all_accounted_for(folder, ledger):
     assert ledger.faults() == []
     rows = ledger.rows()
     reserved = {row.digest: row for row in rows if row.kind == RESERVED}
-    told = [row.body for row in rows if row.kind == COMMITTED]
-    committed = {body["reservation"]: body["guarantee"] for body in told}
-    assert len(told) == len(committed)
+    report = [row.body for row in rows if row.kind == COMMITTED]
+    committed = {body["reservation"]: body["guarantee"] for body in report}
+    assert len(report) == len(committed)
     opened = (folder / "opened").read_text().split()
     assert len(opened) == len({*opened})
     assert {*opened} <= {*reserved}
@@ -96,8 +96,8 @@ def test_a_full_disk_stops_a_run_before_its_records_are_opened(tmp_path):
     """A limit on the size of files stands for the disk; SIGXFSZ comes with it, and is ignored."""
     path = tmp_path / "spent.ledger"
     Ledger.create(path, epsilon=100.0, delta=1e-5, adjacency=REPLACE_ONE)
-    told = script("full", tmp_path, 24576)
-    assert "the ledger cannot be used" in told
-    assert "disk" in told
+    report = script("full", tmp_path, 24576)
+    assert "the ledger cannot be used" in report
+    assert "disk" in report
     require_all_accounted_for(tmp_path, Ledger.open(path))
     assert path.stat().st_size <= 24576

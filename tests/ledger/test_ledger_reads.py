@@ -87,9 +87,9 @@ def test_damaged_text_is_a_clear_error(ledger, bytes_):
     connection.commit()
     connection.close()
     for use in (ledger.left, ledger.rows, lambda: ledger.reserve(charge())):
-        with pytest.raises(LedgerError, match=r"row 2 .*the ledger is damaged") as told:
+        with pytest.raises(LedgerError, match=r"row 2 .*the ledger is damaged") as caught:
             use()
-        assert "broken" not in str(told.value)
+        assert "broken" not in str(caught.value)
 
 
 def test_an_export_is_one_json_object(ledger):

@@ -126,10 +126,10 @@ def test_failures_are_refused_unless_delta_is_kept_for_them():
         used.spend(claim)
     spent = total(failures=2e-6).start().spend(Charge.of(gaussian(1e-3)))
     spent = spent.spend(claim)
-    over_coins = Charge(events=((gaussian(1e-3), 1),), failures=1e-6)
-    spent = spent.spend(over_coins)
+    over_randomness = Charge(events=((gaussian(1e-3), 1),), failures=1e-6)
+    spent = spent.spend(over_randomness)
     with pytest.raises(BudgetExceededError, match="failure probabilities"):
-        spent.spend(over_coins)
+        spent.spend(over_randomness)
     least = total(failures=2e-6).start().left().mu
     assert least < total().start().left().mu
 

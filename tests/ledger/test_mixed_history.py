@@ -69,9 +69,9 @@ def test_a_count_leaves_most_of_a_ledger(tmp_path):
 
 def _month(ledger, kinds, most, seed):
     """Runs chosen from what earlier ones left, until the ledger is full; the accountant of all."""
-    accountant, coins, runs = AutoAccountant(A), np.random.default_rng(seed), 0
+    accountant, randomness, runs = AutoAccountant(A), np.random.default_rng(seed), 0
     for _ in range(most):
-        wanted = int(coins.integers(len(kinds)))
+        wanted = int(randomness.integers(len(kinds)))
         if ledger.left().mu < 0.1:  # late in the month the cheap kinds are asked for
             wanted = min(wanted, 2)
         try:
@@ -123,10 +123,10 @@ def test_a_harsh_month_stays_within_its_promise_and_near_the_best_composition(tm
         *(Charge.of(GaussianEvent(mu=mu, adjacency=A)) for mu in (0.05, 0.08)),
         Charge.of(DiscreteGaussianEvent(noise_width=20.0, shift=1, adjacency=A)),
     ]
-    accountant, coins, runs = AutoAccountant(A), np.random.default_rng(seed), 0
+    accountant, randomness, runs = AutoAccountant(A), np.random.default_rng(seed), 0
     asked = list(kinds)
     while asked:  # until no kind fits any more
-        one = asked[int(coins.integers(len(asked)))]
+        one = asked[int(randomness.integers(len(asked)))]
         try:
             ledger.spend(one)
         except BudgetExceededError:

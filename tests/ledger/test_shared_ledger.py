@@ -153,18 +153,18 @@ def test_users_of_the_group_spend_and_others_are_told_why_not():
         ledger = Ledger.create(
             Path(path), epsilon=1.0, delta=1e-5, adjacency=REPLACE_ONE, shared=True
         )
-        told = []
+        output = []
         for user, group in ((5001, 4242), (5002, 4242), (5003, 5003)):
             done = subprocess.run(
                 [sys.executable, "-c", SPEND, path, str(user), str(group)],
                 capture_output=True, text=True, check=False,
             )  # fmt: skip
             assert done.returncode == 0, done.stderr
-            told.append(done.stdout.strip())
-        assert told[:2] == ["spent []", "spent []"]
-        assert told[2].startswith("4 ")
-        assert "may not" in told[2]
-        assert "--shared" in told[2]
+            output.append(done.stdout.strip())
+        assert output[:2] == ["spent []", "spent []"]
+        assert output[2].startswith("4 ")
+        assert "may not" in output[2]
+        assert "--shared" in output[2]
         assert ledger.spent().charges == 2
 
 

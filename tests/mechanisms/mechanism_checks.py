@@ -10,7 +10,7 @@ from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.event import Direction, Event
 from dpcore.mechanism import Mechanism
 from dpcore.query import Query
-from dpcore.randomness import SecretCoins, Stream
+from dpcore.randomness import SecretRandomness, Stream
 from dpcore.sensitivity import Sensitivity
 
 ERROR_RATE = 1e-6
@@ -18,7 +18,7 @@ ERROR_RATE = 1e-6
 
 
 def noise(name: str, number: int = 1) -> Stream:
-    return SecretCoins.rehearsal(6).noise(0, name, number)
+    return SecretRandomness.rehearsal(6).noise(0, name, number)
 
 
 def bound(value: float, distance: str, adjacency: Adjacency = REPLACE_ONE) -> Sensitivity:

@@ -11,7 +11,7 @@ from scipy import stats
 
 from dpcore import ADD_REMOVE
 from dpcore.claims.mechanisms.exponential import MOST, Exponential, chosen
-from dpcore.claims.mechanisms.noise.exponential import ExpCoins
+from dpcore.claims.mechanisms.noise.exponential import BernoulliExp
 from dpcore.errors import ContractError, ParameterError
 from dpcore.event import Direction
 from dpcore.query import Query
@@ -22,12 +22,12 @@ FOUR = Query(name="scores", shape=(4,), distance="linf")
 COUNTS = attrs.evolve(FOUR, values="integers")
 
 
-def ranged(value, reach):
+def ranged(value, cutoff):
     """A claim about scores of a stated range."""
-    return attrs.evolve(bound(value, "linf"), range=reach)
+    return attrs.evolve(bound(value, "linf"), range=cutoff)
 
 
-def law(scores, rate):
+def distribution(scores, rate):
     weights = np.exp(rate * (np.asarray(scores) - np.max(scores)))
     return weights / weights.sum()
 
@@ -35,11 +35,11 @@ def law(scores, rate):
 def test_choices_follow_the_law_of_the_definition():
     scores, stream = [0, 3, 4, 6], noise("law")
     counts = np.bincount(
-        [chosen(scores, ExpCoins(Fraction(1, 3)), stream) for _ in range(4000)], minlength=4
+        [chosen(scores, BernoulliExp(Fraction(1, 3)), stream) for _ in range(4000)], minlength=4
     )
-    expected = 4000 * law([0, -3, -4, -6], 1 / 3)
+    expected = 4000 * distribution([0, -3, -4, -6], 1 / 3)
     assert stats.chisquare(counts, expected).pvalue > 1e-4
-    assert stats.chisquare(counts, 4000 * law([0, -3, -4, -6], 1 / 2)).pvalue < 1e-4
+    assert stats.chisquare(counts, 4000 * distribution([0, -3, -4, -6], 1 / 2)).pvalue < 1e-4
 
 
 def test_the_range_sets_the_rate_and_not_the_largest_move():
@@ -52,13 +52,13 @@ def test_the_range_sets_the_rate_and_not_the_largest_move():
     assert float(rate * 2**-exponent) < 1.0  # rounding costs something
 
 
-@pytest.mark.parametrize(("low", "high", "reach"), [(0, 1, 1), (-1, 1, 2), (-2, 1, 3)])
-def test_the_law_stays_below_its_event_for_all_moves_within_the_range(low, high, reach):
-    event = Exponential(epsilon=1.1).event(COUNTS, ranged(2.0, float(reach)))
+@pytest.mark.parametrize(("low", "high", "cutoff"), [(0, 1, 1), (-1, 1, 2), (-2, 1, 3)])
+def test_the_law_stays_below_its_event_for_all_moves_within_the_range(low, high, cutoff):
+    event = Exponential(epsilon=1.1).event(COUNTS, ranged(2.0, float(cutoff)))
     worst = 0.0
     for base in ([0, 0, 0, 0], [4, 3, 0, 1], [9, 0, 0, 0]):
         for moves in itertools.product(range(low, high + 1), repeat=4):
-            p, q = law(base, 1.1 / reach), law(np.add(base, moves), 1.1 / reach)
+            p, q = distribution(base, 1.1 / cutoff), distribution(np.add(base, moves), 1.1 / cutoff)
             for first, second in ((p, q), (q, p)):
                 worst = max(worst, float(np.log(first / second).max()))
                 for epsilon in (0.0, 0.3, 1.0):
@@ -69,7 +69,7 @@ def test_the_law_stays_below_its_event_for_all_moves_within_the_range(low, high,
 
 def test_a_stated_range_below_the_true_one_would_be_seen():
     """The check above has teeth: with half the range the loss leaves its event."""
-    p, q = law([0, 0, 0, 0], 1.1), law([1, -1, -1, -1], 1.1)
+    p, q = distribution([0, 0, 0, 0], 1.1), distribution([1, -1, -1, -1], 1.1)
     event = Exponential(epsilon=1.1).event(COUNTS, ranged(1.0, 1.0))
     assert np.maximum(p - q, 0).sum() > event.curve.upper_at(0.0, Direction.ADD)
 
@@ -86,8 +86,10 @@ def test_scores_of_any_size_are_neither_clamped_nor_lost():
     values = np.array([-1e300, 1e300, 0.0, 5.0])
     assert sure.release(values, FOUR, bound(1.0, "linf"), noise("big")).tolist() == [0, 1, 0, 0]
     behind = [0, 1 << 70, 3 << 62, 1]
-    assert chosen(behind, ExpCoins(Fraction(100)), noise("far")) == 0
-    many = [chosen(behind, ExpCoins(Fraction(1, 1 << 72)), noise(f"flat{i}")) for i in range(60)]
+    assert chosen(behind, BernoulliExp(Fraction(100)), noise("far")) == 0
+    many = [
+        chosen(behind, BernoulliExp(Fraction(1, 1 << 72)), noise(f"flat{i}")) for i in range(60)
+    ]
     assert {*many} == {0, 1, 2, 3}  # exp(-1/4) and nearly 1: a clamp would not show, a loss would
 
 
@@ -112,7 +114,7 @@ def test_what_it_cannot_choose_is_refused():
         )
     for behind, rate in (([], Fraction(1)), ([1, 2], Fraction(1)), ([0, 1], Fraction(0))):
         with pytest.raises(ValueError, match=r"needs (candidates|a rate)"):
-            chosen(behind, ExpCoins(rate), noise("bad"))
+            chosen(behind, BernoulliExp(rate), noise("bad"))
 
 
 def test_the_event_is_about_the_sensitivitys_relation():

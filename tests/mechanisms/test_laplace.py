@@ -40,10 +40,10 @@ def test_the_exact_law_of_a_grid_release_stays_below_the_claim(scale: float) -> 
     claim = mechanism.event(ONE, sensitivity)
     z = np.arange(-math.ceil(30 * t), math.ceil(30 * t) + shift + 1)
 
-    def log_law(at: np.ndarray) -> np.ndarray:
+    def log_distribution(at: np.ndarray) -> np.ndarray:
         return -np.where(at >= 0, at, -at - 1) / t + math.log(-math.expm1(-1 / t) / 2)
 
-    p, loss = np.exp(log_law(z)), log_law(z) - log_law(z - shift)
+    p, loss = np.exp(log_distribution(z)), log_distribution(z) - log_distribution(z - shift)
     assert p.sum() == pytest.approx(1, abs=1e-12)
     assert loss.max() <= claim.claims.pure + 1e-12
     for epsilon in np.linspace(0, 1.05 / scale, 30):

@@ -49,8 +49,8 @@ def test_no_move_costs_more_than_the_sensitivity(noise, moved):
     sensitivity = Sensitivity(value=4.0, distance="l2", adjacency=ADD_REMOVE, source="here")
     mechanism = Gaussian(noise_multiplier=2.0, noise=noise)
     mu, full = (mechanism.event(query, sensitivity, m).claims.mu for m in (moved, None))
-    share = min(1.0, (4.0 if moved is None else moved) / 4.0)
-    assert share / 2.0 <= mu <= min(full, (share + 1e-3) * full)
+    fraction = min(1.0, (4.0 if moved is None else moved) / 4.0)
+    assert fraction / 2.0 <= mu <= min(full, (fraction + 1e-3) * full)
 
 
 def test_by_default_a_mechanism_is_asked_the_least():

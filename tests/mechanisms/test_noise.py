@@ -12,19 +12,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcore.claims.mechanisms.noise.discrete_laplace import floored_law, laplace_law
+from dpcore.claims.mechanisms.noise.discrete_laplace import (
+    floored_distribution,
+    laplace_distribution,
+)
 from dpcore.claims.mechanisms.noise.exponential import (
-    ExpCoins,
+    BernoulliExp,
     FixedRate,
     exp_bounds,
     fixed_exp,
     settle,
     uniform_below,
 )
-from dpcore.claims.mechanisms.noise.magnitudes import Magnitudes, gaussian_law
+from dpcore.claims.mechanisms.noise.magnitudes import Magnitudes, gaussian_distribution
 from dpcore.claims.mechanisms.permute_and_flip import permute_and_flip
 from dpcore.claims.mechanisms.randomized_response import randomized_response
-from dpcore.randomness import SecretCoins, Stream
+from dpcore.randomness import SecretRandomness, Stream
 
 from oracles.noise import (
     chi_square_p,
@@ -36,19 +39,19 @@ from oracles.noise import (
 
 
 def discrete_gaussian(width, count, stream):
-    return gaussian_law(width, count).symmetric(count, stream)
+    return gaussian_distribution(width, count).symmetric(count, stream)
 
 
 def discrete_laplace(scale, count, stream):
-    return laplace_law(scale, count).symmetric(count, stream)
+    return laplace_distribution(scale, count).symmetric(count, stream)
 
 
 def floored_laplace(scale, count, stream, *, steps=None):
-    return floored_law(scale, count, steps=steps)(count, stream)
+    return floored_distribution(scale, count, steps=steps)(count, stream)
 
 
 def bernoulli_exp(n, rate, stream):
-    return ExpCoins(rate).toss(n, stream)
+    return BernoulliExp(rate).toss(n, stream)
 
 
 WIDTHS = [0.3, 0.5, 1.0, 2.7, 10.0, 100.0, 1000.3, 1e6, 123456789.0, 1e9]
@@ -57,7 +60,7 @@ DRAWS = 200_000
 
 
 def stream(name: str) -> Stream:
-    return SecretCoins.rehearsal(6).noise(0, name, 1)
+    return SecretRandomness.rehearsal(6).noise(0, name, 1)
 
 
 class Scripted(Stream):
@@ -65,12 +68,12 @@ class Scripted(Stream):
 
     def __init__(self, *words: int) -> None:
         super().__init__(b"scripted", (), secret=True)
-        self._told = list(words)
+        self._stated = list(words)
 
     def words(self, count: int) -> np.ndarray:
-        told, self._told = self._told[:count], self._told[count:]
-        rest = super().words(count - len(told))
-        return np.concatenate([np.array(told, dtype=np.uint64), rest])
+        report, self._stated = self._stated[:count], self._stated[count:]
+        rest = super().words(count - len(report))
+        return np.concatenate([np.array(report, dtype=np.uint64), rest])
 
 
 SAMPLERS = {
@@ -83,9 +86,9 @@ SAMPLERS = {
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_sampler_fits_its_law(name: str, width: float) -> None:
-    sampler, law, spread = SAMPLERS[name]
+    sampler, distribution, noise_distribution = SAMPLERS[name]
     draws = sampler(width, DRAWS, stream(f"{name} {width}"))
-    assert chi_square_p(draws, law(width), spread * width) > P_VALUE
+    assert chi_square_p(draws, distribution(width), noise_distribution * width) > P_VALUE
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -94,15 +97,15 @@ def test_coarse_blocks_give_the_same_law(power: Literal[1, 2], width: float) -> 
     rate = 1 / Fraction(width) if power == 1 else 1 / (2 * Fraction(width) ** 2)
     magnitudes = Magnitudes(rate=rate, power=power, fine=False)
     values, signs = magnitudes.draw(DRAWS, stream(f"coarse {width}"), zero_is_unsigned=True)
-    law, spread = (laplace_cdf, 1.4) if power == 1 else (gaussian_cdf, 1.0)
+    distribution, noise_distribution = (laplace_cdf, 1.4) if power == 1 else (gaussian_cdf, 1.0)
     draws = np.where(signs, -values, values)
-    assert chi_square_p(draws, law(width), spread * width) > P_VALUE
-    assert chi_square_p(draws, law(width * 1.03), spread * width) < P_VALUE
+    assert chi_square_p(draws, distribution(width), noise_distribution * width) > P_VALUE
+    assert chi_square_p(draws, distribution(width * 1.03), noise_distribution * width) < P_VALUE
 
 
 def test_few_draws_and_many_have_the_same_law() -> None:
-    coins = stream("few")
-    few = np.concatenate([discrete_gaussian(40.0, 400, coins) for _ in range(250)])
+    randomness = stream("few")
+    few = np.concatenate([discrete_gaussian(40.0, 400, randomness) for _ in range(250)])
     assert chi_square_p(few, gaussian_cdf(40.0), 40.0) > P_VALUE
 
 
@@ -110,9 +113,9 @@ def test_few_draws_and_many_have_the_same_law() -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_same_test_rejects_a_wrong_sampler(name: str, width: float) -> None:
     """Two per cent too wide, or 0 drawn with both signs: both must be seen."""
-    sampler, law, spread = SAMPLERS[name]
+    sampler, distribution, noise_distribution = SAMPLERS[name]
     wide = sampler(width * 1.03, DRAWS, stream(f"{name} {width}"))
-    assert chi_square_p(wide, law(width), spread * width) < P_VALUE
+    assert chi_square_p(wide, distribution(width), noise_distribution * width) < P_VALUE
 
 
 def test_the_test_of_fit_sees_a_doubled_zero_and_a_missing_sign() -> None:
@@ -127,9 +130,9 @@ def test_the_test_of_fit_sees_a_doubled_zero_and_a_missing_sign() -> None:
 def test_every_single_integer_has_its_probability(width: float) -> None:
     """Bins of one integer each, where blocks and their edges would show."""
     draws = discrete_gaussian(width, 400_000, stream(f"single {width}"))
-    reach = int(3 * width) + 1
-    grid = np.arange(-reach, reach + 1)
-    weights = np.exp(-0.5 * (np.arange(-20 * reach, 20 * reach + 1) / width) ** 2).sum()
+    cutoff = int(3 * width) + 1
+    grid = np.arange(-cutoff, cutoff + 1)
+    weights = np.exp(-0.5 * (np.arange(-20 * cutoff, 20 * cutoff + 1) / width) ** 2).sum()
     expected = np.exp(-0.5 * (grid / width) ** 2) / weights * draws.size
     observed = np.array([(draws == z).sum() for z in grid])
     enough = expected >= 10
@@ -304,26 +307,28 @@ def test_randomized_response_has_its_two_probabilities() -> None:
         assert stats.chisquare(shift, weights / weights.sum() * DRAWS).pvalue < P_VALUE
 
 
-def permute_and_flip_law(x: np.ndarray) -> np.ndarray:
+def permute_and_flip_distribution(x: np.ndarray) -> np.ndarray:
     """Brute force over all outcomes of the coins: exp(-x), then a uniform one of the heads."""
     p = np.exp(-x)
-    law = np.zeros(x.size)
+    distribution = np.zeros(x.size)
     for mask in range(1, 1 << x.size):
         heads = np.array([mask >> i & 1 for i in range(x.size)], dtype=bool)
         chance = np.prod(np.where(heads, p, 1 - p))
-        law[heads] += chance / heads.sum()
-    return law
+        distribution[heads] += chance / heads.sum()
+    return distribution
 
 
 @pytest.mark.slow
 def test_permute_and_flip_is_the_stated_law() -> None:
     scores = np.array([10, 8, 10, 3, 9])
-    coins = stream("pf")
-    chosen = [permute_and_flip(scores, ExpCoins(Fraction(1, 3)), coins) for _ in range(20_000)]
-    law = permute_and_flip_law((10 - scores) / 3)
-    assert law.sum() == pytest.approx(1)
+    randomness = stream("pf")
+    chosen = [
+        permute_and_flip(scores, BernoulliExp(Fraction(1, 3)), randomness) for _ in range(20_000)
+    ]
+    distribution = permute_and_flip_distribution((10 - scores) / 3)
+    assert distribution.sum() == pytest.approx(1)
     observed = np.bincount(chosen, minlength=5)
-    assert stats.chisquare(observed, law * 20_000).pvalue > P_VALUE
+    assert stats.chisquare(observed, distribution * 20_000).pvalue > P_VALUE
     softmax = np.exp(scores / 3) / np.exp(scores / 3).sum()
     assert stats.chisquare(observed, softmax * 20_000).pvalue < P_VALUE
 
@@ -355,7 +360,7 @@ def test_other_arguments_out_of_range_are_errors() -> None:
     with pytest.raises(ValueError, match="epsilon"):
         randomized_response(np.array([1]), 2, float("nan"), stream("bad"))
     with pytest.raises(ValueError, match="score"):
-        permute_and_flip(np.array([], dtype=np.int64), ExpCoins(Fraction(1)), stream("bad"))
+        permute_and_flip(np.array([], dtype=np.int64), BernoulliExp(Fraction(1)), stream("bad"))
     with pytest.raises(ValueError, match="exact sampler"):
         Magnitudes(rate=Fraction(0), power=1)
 

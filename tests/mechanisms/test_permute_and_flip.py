@@ -17,7 +17,7 @@ from mechanisms.mechanism_checks import bound, noise
 FOUR = Query(name="scores", shape=(4,), distance="linf")
 
 
-def law(scores: np.ndarray, epsilon: float) -> np.ndarray:
+def distribution(scores: np.ndarray, epsilon: float) -> np.ndarray:
     """The published algorithm, over all orders (sensitivity 1)."""
     heads = np.exp(-0.5 * epsilon * (scores.max() - scores))
     result = np.zeros(scores.size)
@@ -40,10 +40,10 @@ def choices(scores: np.ndarray, epsilon: float, count: int, name: str) -> np.nda
 def test_choices_follow_the_published_algorithm() -> None:
     scores = np.array([3.0, 1.2, 2.5, 3.0])
     observed = choices(scores, 1.5, 8000, "law")
-    expected = law(scores, 1.5)
+    expected = distribution(scores, 1.5)
     assert expected.sum() == pytest.approx(1)
     assert stats.chisquare(observed, expected * 8000).pvalue > 1e-4
-    assert stats.chisquare(observed, law(scores, 1.0) * 8000).pvalue < 1e-4
+    assert stats.chisquare(observed, distribution(scores, 1.0) * 8000).pvalue < 1e-4
 
 
 def test_the_law_stays_below_its_event_for_the_worst_neighbours() -> None:
@@ -52,7 +52,7 @@ def test_the_law_stays_below_its_event_for_the_worst_neighbours() -> None:
     worst = 0.0
     for base in ([0.0, 0.0, 0.0, 0.0], [4.0, 3.0, 0.0, 1.0], [9.0, 0.0, 0.0, 0.0]):
         for signs in itertools.product((-1, 0, 1), repeat=4):
-            p, q = law(np.array(base), 1.1), law(np.array(base) + signs, 1.1)
+            p, q = distribution(np.array(base), 1.1), distribution(np.array(base) + signs, 1.1)
             worst = max(worst, float(np.log(p / q).max()))
             for epsilon in (0.0, 0.5, 1.0, 1.1):
                 exact = np.maximum(p - math.exp(epsilon) * q, 0).sum()

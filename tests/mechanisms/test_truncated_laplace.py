@@ -51,9 +51,9 @@ def test_the_exact_law_of_a_grid_release_stays_below_the_claim(
     t, steps = mechanism.steps(ONE, sensitivity)
     shift = math.floor(mechanism.grid(ONE, sensitivity).sensitivity(1.0))
     half = np.exp(-np.arange(steps) / float(t))
-    law = np.concatenate([half[::-1], half])
-    law /= law.sum()
-    p, q = np.pad(law, (0, shift)), np.pad(law, (shift, 0))
+    distribution = np.concatenate([half[::-1], half])
+    distribution /= distribution.sum()
+    p, q = np.pad(distribution, (0, shift)), np.pad(distribution, (shift, 0))
     claim = mechanism.event(ONE, sensitivity)
     assert p[q == 0].sum() <= truncation * (1 + 1e-9)
     for epsilon in np.linspace(0, 1.1 / scale, 20):

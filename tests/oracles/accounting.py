@@ -70,11 +70,11 @@ def contour_delta(log_moment: Callable, epsilon: float) -> float:
         z = theta + 1j * t
         return np.real(np.exp(log_moment(z) - z * epsilon - level) / (z * (z + 1)))
 
-    reach = 0.5
-    while np.max(np.abs(integrand(np.linspace(reach, 1.5 * reach, 16)))) > 1e-13:
-        reach *= 1.5
-        assert reach < 1e5
-    t = np.linspace(0, reach, 2501)
+    cutoff = 0.5
+    while np.max(np.abs(integrand(np.linspace(cutoff, 1.5 * cutoff, 16)))) > 1e-13:
+        cutoff *= 1.5
+        assert cutoff < 1e5
+    t = np.linspace(0, cutoff, 2501)
     return math.exp(level) * float(integrate.trapezoid(integrand(t), t)) / math.pi
 
 

@@ -14,10 +14,10 @@ def gaussian_cdf(width: float) -> Callable[[int], float]:
     Sum_{k<=z} f(k) = integral to z + 1/2 minus f'/24 there, within f'''(.)/5760 ~ width^-3.
     """
     if width < 300:
-        reach = math.ceil(14 * width) + 2
-        grid = np.arange(-reach, reach + 1)
+        cutoff = math.ceil(14 * width) + 2
+        grid = np.arange(-cutoff, cutoff + 1)
         cumulative = np.cumsum(np.exp(-0.5 * (grid / width) ** 2))
-        return lambda z: float(cumulative[min(max(z + reach, 0), 2 * reach)] / cumulative[-1])
+        return lambda z: float(cumulative[min(max(z + cutoff, 0), 2 * cutoff)] / cumulative[-1])
 
     def cdf(z: int) -> float:
         x = (z + 0.5) / width
@@ -43,11 +43,11 @@ def floored_laplace_cdf(scale: float) -> Callable[[int], float]:
     return lambda z: float(stats.laplace.cdf(z + 1, scale=scale))
 
 
-def chi_square_p(draws: np.ndarray, cdf: Callable[[int], float], spread: float) -> float:
+def chi_square_p(draws: np.ndarray, cdf: Callable[[int], float], deviation: float) -> float:
     """p-value of a chi-square fit on about 60 bins, pooled until each expects 10 draws."""
-    step = max(1, math.floor(spread / 8))
-    reach = math.ceil(4 * spread / step) + 2
-    edges = [step * k for k in range(-reach, reach + 1)]
+    step = max(1, math.floor(deviation / 8))
+    cutoff = math.ceil(4 * deviation / step) + 2
+    edges = [step * k for k in range(-cutoff, cutoff + 1)]
     probabilities, kept = [], []
     mass = 0.0
     for edge in edges:  # bin: (last kept edge, edge]

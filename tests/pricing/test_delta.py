@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 import starters
-from starters import Telling
+from starters import Sensitive
 from trespassers import MeanBound
 
 from dpcore import Registry
@@ -19,7 +19,7 @@ RECORDS = len(table()["a"])
 
 
 def planned(delta, **fields):
-    return price_learner(Telling(), bound=MeanBound(), delta=delta, **fields)
+    return price_learner(Sensitive(), bound=MeanBound(), delta=delta, **fields)
 
 
 def test_a_delta_above_one_over_the_records_is_warned_about():

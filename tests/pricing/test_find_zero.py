@@ -39,15 +39,15 @@ def steps_of(search, function, start, end):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_step_is_that_of_scipy(name):
-    coins = random.Random(name)
+    randomness = random.Random(name)
     for _ in range(300):
-        zero, scale = coins.uniform(-3, 3), 10 ** coins.uniform(-3, 3)
-        ends = zero - coins.uniform(-0.2, 5), zero + coins.uniform(-0.2, 5)
+        zero, scale = randomness.uniform(-3, 3), 10 ** randomness.uniform(-3, 3)
+        ends = zero - randomness.uniform(-0.2, 5), zero + randomness.uniform(-0.2, 5)
 
         def function(x, zero=zero, scale=scale):
             return FUNCTIONS[name](scale * (x - zero))
 
-        start, end = ends if coins.random() < 0.5 else ends[::-1]
+        start, end = ends if randomness.random() < 0.5 else ends[::-1]
         assert steps_of(find_zero, function, start, end) == steps_of(
             scipy_zero, function, start, end
         )

@@ -8,9 +8,9 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     PrivacyBudget,
-    PublicCoins,
+    PublicRandomness,
     Release,
-    SecretCoins,
+    SecretRandomness,
     price,
 )
 from dpcore.adjacency import BLANK_ONE
@@ -23,7 +23,7 @@ from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.guarantee import Status
 from dpcore.interval import Interval
 from dpcore.mechanism import free_field
-from dpcore.sensitivity import Conditional, OverCoins, Refuted
+from dpcore.sensitivity import Conditional, OverRandomness, Refuted
 
 from builders import price_learner
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
@@ -47,9 +47,9 @@ def staged_plan(**options):
 
 def multipliers(plan):
     return [
-        (ask.query.at_most, ask.mechanism.noise_multiplier)
+        (planned_query.query.at_most, planned_query.mechanism.noise_multiplier)
         for scheduled in plan.schedule.releases
-        for ask in scheduled.asks.values()
+        for planned_query in scheduled.queries.values()
     ]
 
 
@@ -65,9 +65,9 @@ def test_adaptive_stages_compose_to_exactly_the_target(stages):
     plan = staged_plan(plan=stages)
     composed = math.fsum(count / sigma**2 for count, sigma in multipliers(plan))
     assert math.sqrt(composed) == pytest.approx(gaussian_mu(1, 1e-5), rel=1e-10)
-    for (share, count), (asks, sigma) in zip(stages, multipliers(plan), strict=True):
-        assert asks == count
-        part = share / sum(s for s, _ in stages)
+    for (fraction, count), (query_count, sigma) in zip(stages, multipliers(plan), strict=True):
+        assert query_count == count
+        part = fraction / sum(s for s, _ in stages)
         assert count / sigma**2 / composed == pytest.approx(part, rel=1e-10)
     assert plan.guarantee.epsilon <= 1
     assert plan.guarantee.epsilon == pytest.approx(1, rel=1e-9)
@@ -115,8 +115,8 @@ def test_a_pure_budget_has_no_gaussian_answer():
 
 def test_a_bound_is_evaluated_at_the_part_that_the_learner_sees():
     plan = mean_plan(holdout=0.25)
-    ask = plan.schedule.releases[0].asks["mean"]
-    assert ask.sensitivity.value == pytest.approx(2 / 30)
+    planned_query = plan.schedule.releases[0].queries["mean"]
+    assert planned_query.sensitivity.value == pytest.approx(2 / 30)
     assert plan.schedule.releases[0].part.records == 30
     assert "there are exactly 40 records" in plan.guarantee.basis.premises
 
@@ -162,23 +162,25 @@ def test_a_learner_that_is_not_total_rests_on_no_failure():
 
 
 def test_a_failure_probability_over_coins_is_taken_out_of_delta():
-    plan = mean_plan(LabelMeanBound(validity=OverCoins(4e-6)))
-    assert plan.coins is None
+    plan = mean_plan(LabelMeanBound(validity=OverRandomness(4e-6)))
+    assert plan.randomness is None
     ((_, sigma),) = multipliers(plan)
     assert 1 / sigma == pytest.approx(gaussian_mu(1, 6e-6), rel=1e-9)
     assert plan.guarantee.delta == 1e-5
     first, second = plan.run(table()), plan.run(table())
-    assert first.coins != second.coins
+    assert first.randomness != second.randomness
     with pytest.raises(SpecError, match="do not pin"):
-        mean_plan(LabelMeanBound(validity=OverCoins(4e-6)), coins=PublicCoins(3))
+        mean_plan(LabelMeanBound(validity=OverRandomness(4e-6)), randomness=PublicRandomness(3))
     with pytest.raises(SpecError, match="may not read"):
-        mean_plan(LabelMeanBound(validity=OverCoins(4e-6), read_coins=True))
+        mean_plan(LabelMeanBound(validity=OverRandomness(4e-6), reads_randomness=True))
     with pytest.raises(NoClaimError, match="uses up delta"):
-        mean_plan(LabelMeanBound(validity=OverCoins(1e-5)))
+        mean_plan(LabelMeanBound(validity=OverRandomness(1e-5)))
 
 
 def test_a_bound_may_read_the_locked_coins():
-    assert mean_plan(LabelMeanBound(read_coins=True), coins=PublicCoins(9)).coins == PublicCoins(9)
+    assert mean_plan(
+        LabelMeanBound(reads_randomness=True), randomness=PublicRandomness(9)
+    ).randomness == PublicRandomness(9)
 
 
 def test_components_that_do_not_fit_are_errors():
@@ -209,10 +211,10 @@ def test_a_query_has_a_mechanism_of_its_own_where_the_release_names_none(named):
         learner = Choosing
 
     plan = mean_plan(ChoosingBound(), Choosing(), mechanism=named)
-    (ask,) = plan.schedule.releases[0].asks.values()
+    (planned_query,) = plan.schedule.releases[0].queries.values()
     expected = own if named is None else named
     noise = {free_field(type(expected)): None}
-    assert attrs.evolve(ask.mechanism, **noise) == expected
+    assert attrs.evolve(planned_query.mechanism, **noise) == expected
 
 
 def test_asking_more_often_than_planned_ends_the_run():
@@ -222,7 +224,7 @@ def test_asking_more_often_than_planned_ends_the_run():
 
 
 def test_known_coins_void_the_guarantee():
-    outcome = mean_plan().run(table(), secret=SecretCoins.rehearsal(1))
+    outcome = mean_plan().run(table(), secret=SecretRandomness.rehearsal(1))
     assert outcome.guarantee.status is Status.NONE
     assert "NOT PRIVATE" in outcome.guarantee.paragraph()
     assert mean_plan().run(table()).guarantee.status is Status.PROVED

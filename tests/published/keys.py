@@ -27,10 +27,10 @@ from dpcore.registry.kinds import ACCOUNTANT, COMPONENTS
 from dpcore.registry.registry import Registry
 from dpcore.sensitivity import (
     Conditional,
-    HitLaw,
-    OverCoins,
+    HitDistribution,
+    OverRandomness,
     Refuted,
-    SensitivityLaw,
+    SensitivityDistribution,
     StepSensitivity,
     WorstCase,
 )
@@ -96,8 +96,8 @@ def written_at_times() -> dict[str, list[str]]:
     guarantee = load_run(ARCHIVE / "runs" / f"statistics.tables.format-{FORMAT}").guarantee
     fields = {field.name: "" for field in attrs.fields(Recorded)}
     recorded = Recorded(**{**fields, "epsilon": 1.0, "delta": 0.0, "assumptions": ()})
-    ask = attrs.evolve(guarantee.basis.queries[0], premises=("a premise",))
-    full = with_queries(guarantee, ask).with_provenance(recorded=recorded, voided="a reason")
+    query = attrs.evolve(guarantee.basis.queries[0], premises=("a premise",))
+    full = with_queries(guarantee, query).with_provenance(recorded=recorded, voided="a reason")
     two, three = (format_of(number).guarantee(full) for number in (2, 3))
     old_files = load_run(ARCHIVE / "runs" / "statistics.tables").files
     old_tables = next(json.loads(old_files[n]) for n in old_files if n.endswith(".table.json"))
@@ -120,19 +120,24 @@ def _bounds() -> dict[str, list[str]]:
     number = Sensitivity(value=1.0, **facts)
     sensitivities = {
         "bound, Sensitivity": number,
-        "bound, SensitivityLaw": SensitivityLaw(law=HitLaw(atoms=[1.0], weights=[0.5]), **facts),
+        "bound, SensitivityLaw": SensitivityDistribution(
+            distribution=HitDistribution(atoms=[1.0], weights=[0.5]), **facts
+        ),
         "bound, StepSensitivity": StepSensitivity(moved=(1.0,), contraction=(1.0,), **facts),
         "bound of persons": attrs.evolve(number, adjacency=REPLACE_ONE.of_persons(2)),
         "bound of rows": attrs.evolve(number, adjacency=REPLACE_ROW),
     }
-    validities = WorstCase(), OverCoins(0.5), Conditional((("name", "text"),)), Refuted("reason")
+    validities = {
+        "WorstCase": WorstCase(),
+        "OverCoins": OverRandomness(0.5),
+        "Conditional": Conditional((("name", "text"),)),
+        "Refuted": Refuted("reason"),
+    }
     return {
         **{name: [*bound_dict(sensitivity)] for name, sensitivity in sensitivities.items()},
         **{
-            f"validity, {type(validity).__name__}": [
-                *bound_dict(attrs.evolve(number, validity=validity))["validity"]
-            ]
-            for validity in validities
+            f"validity, {name}": [*bound_dict(attrs.evolve(number, validity=validity))["validity"]]
+            for name, validity in validities.items()
         },
     }
 

@@ -15,7 +15,17 @@ from pathlib import Path
 import dpcore
 
 PATH = Path(__file__).parent / "public_names.json"
-HANDED_OUT = ("Answer", "Held", "Ledger", "Plan", "Public", "Records", "Reservation", "Run", "Spec")
+HANDED_OUT = (
+    "Answer",
+    "HoldOutPredictions",
+    "Ledger",
+    "Plan",
+    "Public",
+    "Records",
+    "Reservation",
+    "Run",
+    "Spec",
+)
 OF_MODELS = {
     "dpcore_models.learners.best_of": ["BestOf"],
     "dpcore_models.learners.regression": ["FeatureRegression"],

@@ -106,11 +106,11 @@ def lay_out(name: str, folder: Path) -> Path:
 def run_command(*words: object) -> tuple[int, str, str]:
     """Run the installed command `dpcore` in this process: exit code, output, errors."""
     (script,) = metadata.entry_points(group="console_scripts", name="dpcore")
-    told, wrong = io.StringIO(), io.StringIO()
+    output, wrong = io.StringIO(), io.StringIO()
     code: Any = 0
     with (
         mock.patch.object(sys, "argv", ["dpcore", *map(str, words)]),
-        contextlib.redirect_stdout(told),
+        contextlib.redirect_stdout(output),
         contextlib.redirect_stderr(wrong),
     ):
         try:
@@ -118,7 +118,7 @@ def run_command(*words: object) -> tuple[int, str, str]:
             contextvars.copy_context().run(script.load())
         except SystemExit as left:
             code = left.code
-    return int(code or 0), told.getvalue(), wrong.getvalue()
+    return int(code or 0), output.getvalue(), wrong.getvalue()
 
 
 def replay(name: str, folder: Path) -> Recording:

@@ -8,7 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from dpcore import SecretCoins
+from dpcore import SecretRandomness
 from dpcore.domain.cell import person
 from dpcore.encoding.cells import persons
 from dpcore.private.bounding import NOBODY, Bounding, smallest
@@ -40,9 +40,9 @@ def test_ids_that_differ_are_different_persons():
 
 def test_a_cell_is_the_same_person_alone_and_beside_any_other():
     column = [*SAME, *NOBODYS, *OWN]
-    held = np.empty(len(column), dtype=object)
-    held[:] = column
-    assert persons(column) == persons(held) == [person(cell) for cell in column]
+    covered = np.empty(len(column), dtype=object)
+    covered[:] = column
+    assert persons(column) == persons(covered) == [person(cell) for cell in column]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def kept_by_definition(ids, tags, most):
 def test_the_k_smallest_tags_of_each_person_stay_however_blocks_are_cut(most, cuts):
     rng = np.random.default_rng(3)
     ids = [None if n == 0 else f"p{n}" for n in rng.integers(0, 60, 300)]
-    tags = SecretCoins.rehearsal(4).runtime("people").by_place
+    tags = SecretRandomness.rehearsal(4).runtime("people").by_place
     bounding = Bounding(most, tags)
     for first, last in zip((0, *cuts), (*cuts, 300), strict=True):
         bounding.add(ids[first:last])

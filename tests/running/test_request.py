@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Release, Request, price
+from dpcore import REPLACE_ONE, PrivacyBudget, PublicRandomness, Release, Request, price
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.plan.request import Accepted, Intake
 from dpcore.errors import SpecError
@@ -21,15 +21,15 @@ ONE = {"learner": LabelMean(), "mechanism": Gaussian(), "bound": LabelMeanBound(
 
 
 def test_a_request_its_fields_and_one_release_give_one_plan():
-    request = Request(**FACTS, releases=[Release(**ONE)], coins=PublicCoins(7))
+    request = Request(**FACTS, releases=[Release(**ONE)], randomness=PublicRandomness(7))
     plans = [
         price(request),
-        price(**FACTS, releases=(Release(**ONE),), coins=PublicCoins(7)),
-        price(**FACTS, **ONE, coins=PublicCoins(7)),
+        price(**FACTS, releases=(Release(**ONE),), randomness=PublicRandomness(7)),
+        price(**FACTS, **ONE, randomness=PublicRandomness(7)),
     ]
     assert [describe(plan, STYLE) for plan in plans] == [describe(plans[0], STYLE)] * 3
     assert plans[0].request is not None
-    assert {plan.coins for plan in plans} == {PublicCoins(7)}
+    assert {plan.randomness for plan in plans} == {PublicRandomness(7)}
 
 
 def test_fields_change_a_request_and_leave_the_given_one_alone():
@@ -56,7 +56,9 @@ def test_neighbours_of_one_group_are_calibrated_together():
     releases = [Release(**ONE, name=f"r{n}", group=group) for n, group in enumerate(numbers)]
     plan = price(**FACTS, releases=releases)
     assert [len(group) for group in plan.request.groups] == [2, 1]
-    first, second, third = (ask.mechanism.noise_multiplier for ask in plan.schedule.asks)
+    first, second, third = (
+        planned_query.mechanism.noise_multiplier for planned_query in plan.schedule.queries
+    )
     assert first == second
     assert first == pytest.approx(third * 2**0.5)
     assert plan.guarantee.epsilon > 1

@@ -2,7 +2,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import PrivacyBudget, SecretCoins
+from dpcore import PrivacyBudget, SecretRandomness
 from dpcore.errors import ContractError, ReleaseError, ReplayError, SourceError
 from dpcore.guarantee import Status
 from dpcore.private.release_context import wide_open
@@ -38,7 +38,7 @@ def test_two_runs_on_the_same_records_give_different_answers():
 
 def test_the_noise_of_a_release_has_the_calibrated_width():
     plan = plan_of(LabelMean(), LabelMeanBound())
-    std = plan.schedule.releases[0].asks["mean"].mechanism.noise_multiplier * 2 / 40
+    std = plan.schedule.releases[0].queries["mean"].mechanism.noise_multiplier * 2 / 40
     draws = [plan.run(table()).answers["release"][0].value[0] for _ in range(400)]
     # chi-square with 399 degrees of freedom: outside [290, 525] with probability below 1e-4
     assert 290 < np.sum((np.array(draws) - np.mean(table()["y"])) ** 2) / std**2 < 525
@@ -75,7 +75,7 @@ def test_the_public_and_the_private_part_run_on_separate_instances():
 
 
 def test_any_other_door_voids_the_guarantee_and_gives_the_exact_statistic():
-    outcome = plan_of(LabelMean(), LabelMeanBound()).run(table(), door=wide_open)
+    outcome = plan_of(LabelMean(), LabelMeanBound()).run(table(), release_through=wide_open)
     assert outcome.guarantee.status is Status.NONE
     assert outcome.answers["release"][0].value[0] == pytest.approx(table()["y"].mean())
 
@@ -93,14 +93,14 @@ def test_a_failed_statistic_ends_the_run_and_shows_no_record(fail):
 @pytest.mark.parametrize("fail", ["raise", "exit", "nan", "shape"])
 def test_zero_stands_in_for_a_failure_only_where_the_bound_covers_that(fail):
     plan = plan_of(LabelMean(fail=fail), LabelMeanBound(covers_fallback=True))
-    outcome = plan.run(table(), door=wide_open)
+    outcome = plan.run(table(), release_through=wide_open)
     assert outcome.answers["release"][0].value == 0
 
 
 def test_records_are_shuffled_in_secret_and_split_by_position():
     plan = plan_of(LabelMean(), LabelMeanBound(), holdout=0.25)
     opened = [
-        open_records(plan.schedule, table(), SecretCoins.rehearsal(seed)) for seed in (1, 1, 2)
+        open_records(plan.schedule, table(), SecretRandomness.rehearsal(seed)) for seed in (1, 1, 2)
     ]
     assert all(len(o.train) == 30 and len(o.holdout_labels) == 10 for o in opened)
     assert np.array_equal(opened[0].train.labels, opened[1].train.labels)
@@ -128,7 +128,7 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_computed(change
 def test_projection_instead_of_refusal_is_a_choice_of_the_plan():
     plan = plan_of(LabelMean(), LabelMeanBound(), on_invalid="project")
     wild = {**table(), "y": np.full(40, np.inf)}
-    assert plan.run(wild, door=wide_open).answers["release"][0].value == 1
+    assert plan.run(wild, release_through=wide_open).answers["release"][0].value == 1
     assert "into which every record is mapped" in plan.guarantee.paragraph()
 
 
@@ -137,11 +137,11 @@ def test_replay_refuses_answers_that_do_not_fit():
     outcome = plan.run(table())
     values = tuple(a.value for a in outcome.answers["release"])
     releases = isolate(plan.schedule.releases)
-    rebuilt = rebuild(releases, {"release": values}, outcome.coins)["release"]
+    rebuilt = rebuild(releases, {"release": values}, outcome.randomness)["release"]
     assert np.array_equal(rebuilt.values, outcome.model.values)
     for wrong in (values[:-1], (*values, values[0]), (np.zeros(3), *values[1:])):
         with pytest.raises(ReplayError):
-            rebuild(isolate(plan.schedule.releases), {"release": wrong}, outcome.coins)
+            rebuild(isolate(plan.schedule.releases), {"release": wrong}, outcome.randomness)
 
 
 def test_an_unplanned_query_ends_the_run():
@@ -158,10 +158,10 @@ def test_an_unplanned_query_ends_the_run():
 
 
 def test_secure_coins_serve_one_run_and_known_ones_any_number():
-    plan, secret = plan_of(LabelMean(), LabelMeanBound()), SecretCoins.draw()
+    plan, secret = plan_of(LabelMean(), LabelMeanBound()), SecretRandomness.draw()
     plan.run(table(), secret=secret)
     with pytest.raises(ContractError, match="draw new ones"):
         plan.run(table(seed=1), secret=secret)
-    known = SecretCoins.rehearsal(4)
+    known = SecretRandomness.rehearsal(4)
     first, second = (plan.run(table(), secret=known).answers["release"][0].value for _ in range(2))
     assert first == second

@@ -7,13 +7,13 @@ import pickle
 import numpy as np
 import pytest
 
-from dpcore import SecretCoins
-from dpcore.private.engines.selection import Coins, Complement, Smallest
+from dpcore import SecretRandomness
+from dpcore.private.engines.selection import BernoulliSelection, Complement, Smallest
 from dpcore.randomness import Stream, Words
 
 
 def words(seed=3, name="shuffle"):
-    return SecretCoins.rehearsal(seed).runtime(name).by_place
+    return SecretRandomness.rehearsal(seed).runtime(name).by_place
 
 
 @pytest.mark.parametrize("secret", [True, False])
@@ -42,13 +42,13 @@ def test_secret_words_travel_without_the_key_of_the_run():
 
 @pytest.mark.parametrize(("places", "size"), [(1, 1), (7, 3), (70_000, 14_000), (70_000, 1)])
 def test_the_smallest_are_those_that_come_first_in_the_order(places, size):
-    order = SecretCoins.rehearsal(3).runtime("shuffle").permutation(places)
+    order = SecretRandomness.rehearsal(3).runtime("shuffle").permutation(places)
     kept = Smallest.of(words(), size, places).contains(0, places)
     assert set(np.flatnonzero(kept)) == set(order[:size])
 
 
 def test_a_selection_is_the_same_from_any_blocks():
-    within = Coins(words(4), 1 << 61)
+    within = BernoulliSelection(words(4), 1 << 61)
     for found in (within, Complement(within), Smallest.of(words(), 500, 3000, within)):
         whole = found.contains(0, 3000)
         parts = [found.contains(at, min(77, 3000 - at)) for at in range(0, 3000, 77)]
@@ -56,7 +56,7 @@ def test_a_selection_is_the_same_from_any_blocks():
 
 
 def test_a_subset_among_others_has_its_size_among_them():
-    within = Coins(words(4), 1 << 61)
+    within = BernoulliSelection(words(4), 1 << 61)
     found = Smallest.of(words(), 300, 3000, within).contains(0, 3000)
     assert (found & within.contains(0, 3000)).sum() == 300
 
@@ -90,5 +90,5 @@ def test_every_subset_is_equally_likely_given_equal_words():
 
 def test_coins_fall_as_often_as_declared():
     # 200,000 coins of chance 1/4: six standard errors fail once in 5e8
-    share = Coins(words(), 1 << 61).contains(0, 200_000).mean()
-    assert abs(share - 0.25) < 6 * math.sqrt(0.25 * 0.75 / 200_000)
+    fraction = BernoulliSelection(words(), 1 << 61).contains(0, 200_000).mean()
+    assert abs(fraction - 0.25) < 6 * math.sqrt(0.25 * 0.75 / 200_000)

@@ -27,8 +27,8 @@ from sources.queries import BOTH, CALLS, NO_QUERIES, POSTGRESQL
 
 def program(name):
     """Where a program of the server is; the newest, where several are installed."""
-    beside = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"))
-    return shutil.which(name) or (beside[-1] if beside else None)
+    adjacent = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"))
+    return shutil.which(name) or (adjacent[-1] if adjacent else None)
 
 
 def someone():
@@ -116,9 +116,9 @@ def filled(server):
         )
         table = people()
         for age, city, paid in zip(table["age"], table["city"], table["paid"], strict=True):
-            told = "null" if age is None else age
+            report = "null" if age is None else age
             cursor.execute(
-                f"insert into people (age, city, paid) values ({told}, '{city}', {paid!r})"
+                f"insert into people (age, city, paid) values ({report}, '{city}', {paid!r})"
             )
         cursor.execute("create role poor login")
         cursor.execute("grant select on people to poor")
@@ -135,7 +135,7 @@ def test_a_query_reads_like_csv(tmp_path, monkeypatch, filled):
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "error_info"),
     [
         ("select age, city from people", "'paid' is missing"),
         ("select 4567.891 frm people", "SQLSTATE 42"),
@@ -145,9 +145,11 @@ def test_a_query_reads_like_csv(tmp_path, monkeypatch, filled):
         ("select age, city, odd as paid from people", "type money.*AS numeric"),
     ],
 )
-def test_a_query_that_fails_shows_no_cell_and_no_address(tmp_path, monkeypatch, filled, sql, told):
+def test_a_query_that_fails_shows_no_cell_and_no_address(
+    tmp_path, monkeypatch, filled, sql, error_info
+):
     configure(monkeypatch, tmp_path, f'clinic: {{postgresql: "{filled}"}}\n')
-    with pytest.raises(SourceError, match=told) as caught:
+    with pytest.raises(SourceError, match=error_info) as caught:
         records_of(SqlQuery(sql=sql, connection="clinic"))
     assert SECRET not in str(caught.value)
     assert "postgresql:" not in str(caught.value)

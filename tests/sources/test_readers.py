@@ -66,7 +66,7 @@ def random_file(rng, nastiness, comma):
     return raw
 
 
-def told(path, reader, domain, layout, **mode):
+def report(path, reader, domain, layout, **mode):
     """What a reader makes of a file: its message, or everything that can be seen of its cells."""
     declared = reading(domain, None, layout, **mode)
     try:
@@ -112,9 +112,9 @@ def compare(tmp_path, rng, nastiness):
         (facts(exact=rng.randrange(1, 14)), {"total": True}),
     )
     for domain, mode in modes:
-        slow, fast = (told(path, one, domain, layout, **mode) for one in (by_lines, by_arrow))
+        slow, fast = (report(path, one, domain, layout, **mode) for one in (by_lines, by_arrow))
         assert slow == fast, (raw, mode)
-    accepted = told(path, by_arrow, facts(limit=1000), layout)
+    accepted = report(path, by_arrow, facts(limit=1000), layout)
     if isinstance(accepted, str):
         return False
     rows = by_definition(raw, layout)
@@ -201,12 +201,12 @@ def test_a_broken_file_is_refused_by_both_at_its_line(tmp_path, defect):
         path.write_bytes(end.join([b"a,c,d,other,y", *lines]) + (end if last else b""))
         for domain in (facts(limit=20), facts(exact=8)):
             for reader in (by_lines, by_arrow):
-                found = told(path, reader, domain, Csv(), refuse=True)
+                found = report(path, reader, domain, Csv(), refuse=True)
                 assert isinstance(found, str)
                 assert f"people.csv, line {at + 2}: " in found
                 assert len(found) < 250
         sealed = [
-            told(path, one, facts(exact=8), Csv(), total=True) for one in (by_lines, by_arrow)
+            report(path, one, facts(exact=8), Csv(), total=True) for one in (by_lines, by_arrow)
         ]
         assert sealed[0] == sealed[1]
         assert not isinstance(sealed[0], str)

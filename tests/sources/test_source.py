@@ -105,12 +105,12 @@ def test_toy_data_are_those_of_scikit_learn_to_the_last_bit(monkeypatch, name, p
 def test_no_message_repeats_a_name_from_the_file(tmp_path, content, message):
     with pytest.raises(SourceError) as caught:
         load(write(tmp_path, content))
-    told = str(caught.value)
-    assert message in told
+    text = str(caught.value)
+    assert message in text
     for cell in {cell for line in content.splitlines() for cell in line.split(",")} - set("aby"):
-        assert cell not in told or cell == "aa" or len(cell) < 2
-    assert "aa" not in told
-    assert len(told) < 300
+        assert cell not in text or cell == "aa" or len(cell) < 2
+    assert "aa" not in text
+    assert len(text) < 300
 
 
 def test_a_point_where_the_comma_is_declared_is_ambiguous(tmp_path):

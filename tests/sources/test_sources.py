@@ -122,7 +122,7 @@ def test_sqlite_reads_like_csv_cell_by_cell(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "error_info"),
     [
         ("select age, city from people", "'paid' is missing"),
         ("select age, age, city, paid from people", "'age' stands in the header twice"),
@@ -131,14 +131,14 @@ def test_sqlite_reads_like_csv_cell_by_cell(tmp_path, monkeypatch):
         ("select cast(x'ff4567891e' as text) age, city, paid from people", None),
     ],
 )
-def test_a_query_that_fails_shows_no_cell(tmp_path, monkeypatch, sql, told):
+def test_a_query_that_fails_shows_no_cell(tmp_path, monkeypatch, sql, error_info):
     path = database(tmp_path, people(5))
     configure(monkeypatch, tmp_path, f"here: {{sqlite: {path}}}\n")
     query = SqlQuery(sql=sql, connection="here")
-    if told is None:
+    if error_info is None:
         assert len(records_of(query)) == 5  # a text that is no UTF-8 is a missing cell
         return
-    with pytest.raises(SourceError, match=told) as caught:
+    with pytest.raises(SourceError, match=error_info) as caught:
         records_of(query)
     assert SECRET not in str(caught.value)
     assert str(tmp_path) not in str(caught.value)
@@ -150,7 +150,7 @@ def test_connections_are_the_operators_alone(tmp_path, monkeypatch):
     with pytest.raises(SourceError, match="'here' is not configured"):
         records_of(query)
     hidden = 'here: {postgresql: "postgresql://me:hunter2@db/x", sqlite: 5}\n'
-    for text, mode, told in (
+    for text, mode, error_info in (
         ("here: {sqlite: a.db}\n", 0o644, "chmod 600"),
         ("there: {sqlite: a.db}\n", 0o600, "no connection 'here'"),
         ("[1]\n", 0o600, "needs a mapping"),
@@ -158,7 +158,7 @@ def test_connections_are_the_operators_alone(tmp_path, monkeypatch):
         (hidden, 0o600, "needs {sqlite"),
     ):
         configure(monkeypatch, tmp_path, text, mode)
-        with pytest.raises(SourceError, match=told) as caught:
+        with pytest.raises(SourceError, match=error_info) as caught:
             records_of(query)
         assert "hunter2" not in str(caught.value)
 

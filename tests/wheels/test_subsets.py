@@ -112,8 +112,8 @@ def test_the_core_alone_passes_its_own_tests(tmp_path):
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert "tests/whole is left out" in done.stdout + done.stderr
     for command, plugin in OF_TOOLS.items():
-        told = core.dpcore(command, "x", folder=tmp_path, code=2)
-        assert told.splitlines() == [
+        report = core.dpcore(command, "x", folder=tmp_path, code=2)
+        assert report.splitlines() == [
             f"dpcore {command} is brought by dpcore-{plugin}, which is not installed: "
             "pip install . ./plugins/* in a clone"
         ]
@@ -144,8 +144,8 @@ def test_everything_installed_has_every_command(everything, tmp_path):
     for command in COMMANDS:
         assert f"  {command} " in listed
         everything.dpcore(command, "--help", folder=tmp_path)
-    told = everything.dpcore("plugins", "list", "--json", folder=tmp_path)
-    assert {plugin["status"] for plugin in json.loads(told)} == {"admitted"}
+    output = everything.dpcore("plugins", "list", "--json", folder=tmp_path)
+    assert {plugin["status"] for plugin in json.loads(output)} == {"admitted"}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Registry,
     Release,
@@ -176,7 +176,7 @@ def answer(learner, bound, mechanism, adjacency):
     facts, assumed = domain(adjacency), set()
     validity = None
     try:
-        public = Public(domain=facts, coins=PublicCoins(0), mu=1.0)
+        public = Public(domain=facts, randomness=PublicRandomness(0), mu=1.0)
         (query, *_) = learner.queries(public)
         found = bound.sensitivity(query, learner, public, adjacency)
         validity = found.validity if isinstance(found, Sensitivity) else None
@@ -191,7 +191,7 @@ def answer(learner, bound, mechanism, adjacency):
         "adjacency": adjacency,
         "budget": BUDGET,
         "releases": [Release(learner=learner, bound=bound, mechanism=mechanism)],
-        "coins": PublicCoins(0),
+        "randomness": PublicRandomness(0),
     }
     try:
         plan = price(**options, accept_assumptions=assumed)

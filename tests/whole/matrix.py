@@ -25,7 +25,7 @@ from dpcore import (
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Texts
 from dpcore.registry.kinds import COMPONENTS, LEARNER, MECHANISM
-from dpcore_attacks import component_sheet, fitting
+from dpcore_attacks import component_summary, fitting
 from dpcore_models.features.cos_sin import CosSin
 
 from whole import acceptance
@@ -168,23 +168,23 @@ def pairs(registry):
     }
 
 
-def sheets(registry, matrix):
+def summaries(registry, matrix):
     """{kind: {component: what its sheet says besides the pairs}}."""
-    describe = component_sheet.describer(registry, matrix)
+    describe = component_summary.describer(registry, matrix)
     return {
         kind.name: {name: facts(describe(name, kind)) for name in registry.names(kind)}
         for kind in COMPONENTS
     }
 
 
-def facts(sheet):
+def facts(summary):
     """What is priced of a sheet, as plain data; the rest is read from its class."""
     names = ("norms", "relations", "samplings", "example_name")
-    plain = {name: getattr(sheet, name) for name in names}
-    if sheet.kind not in (LEARNER.name, MECHANISM.name):
-        plain["fits"] = [attrs.asdict(fit) for fit in sheet.fits]
-    if not sheet.example_name:
-        plain["example"] = sheet.example
+    plain = {name: getattr(summary, name) for name in names}
+    if summary.kind not in (LEARNER.name, MECHANISM.name):
+        plain["fits"] = [attrs.asdict(fit) for fit in summary.fits]
+    if not summary.example_name:
+        plain["example"] = summary.example
     return plain
 
 
@@ -195,7 +195,7 @@ def data(found, registry):
         name: {title: without_defaults(fit) for title, fit in row.items()}
         for name, row in found.items()
     }
-    parts = {"pairs": plain, "sheets": sheets(registry, matrix)}
+    parts = {"pairs": plain, "summaries": summaries(registry, matrix)}
     blocks = []
     for part, groups in parts.items():
         lines = [

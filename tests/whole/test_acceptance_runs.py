@@ -117,8 +117,10 @@ def test_a_row_does_from_yaml_what_the_page_says(title, bound, mechanism, relati
     learner = registry.component(LEARNER, title.split(",")[0])(**acceptance.LEARNERS[title])
     made = registry.component(MECHANISM, mechanism)
     noise = {free_field(made): acceptance.NOISE.get(mechanism, 50.0)}
-    door = made(**acceptance.MECHANISMS.get(mechanism, {}), **noise)
-    status, reason = acceptance.answer(learner, registry.component(BOUND, bound)(), door, relation)
+    release_through = made(**acceptance.MECHANISMS.get(mechanism, {}), **noise)
+    status, reason = acceptance.answer(
+        learner, registry.component(BOUND, bound)(), release_through, relation
+    )
     if status in ("does not fit", "refused"):
         return
     assumed = reason.split(", ") if status == "conditional" else []
@@ -143,12 +145,12 @@ def test_a_row_does_from_yaml_what_the_page_says(title, bound, mechanism, relati
     table = parse_table(declared, load_table(loaded.source, loaded.folder, loaded.csv, declared))
     points = points_of(loaded, plan)
     outcome = plan.run(table, points=points)
-    assert outcome.guarantee.provenance.door_premises == (HANDED_OVER,)
+    assert outcome.guarantee.provenance.boundary_premises == (HANDED_OVER,)
     # what is run knows the door besides, and where it was replayed
     planned = attrs.evolve(outcome.guarantee, provenance=plan.guarantee.provenance)
     assert planned == plan.guarantee
     values = {name: tuple(a.value for a in given) for name, given in outcome.answers.items()}
-    (again,) = rebuild(isolate(plan.schedule.releases), values, outcome.coins).values()
+    (again,) = rebuild(isolate(plan.schedule.releases), values, outcome.randomness).values()
     made = outcome.models["release"]
     for name, array in made.arrays().items():
         assert np.array_equal(again.arrays()[name], array)

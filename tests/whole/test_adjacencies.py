@@ -13,10 +13,10 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     Domain,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Records,
-    SecretCoins,
+    SecretRandomness,
     replace_features,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -79,7 +79,7 @@ def bounded(learner, relation, records, bound=None):
     domain = unit_disc() if relation.membership else unit_disc(exact=records)
     release = Release(learner=learner, mechanism=Gaussian(), bound=bound)
     bounds = Bounds(domain, relation, AdmittedComponents(Registry.default()))
-    return bounds.release(release, None, PublicCoins(2))
+    return bounds.release(release, None, PublicRandomness(2))
 
 
 def neighbours(rng, relation, records):
@@ -105,10 +105,12 @@ def neighbours(rng, relation, records):
 
 
 def statistic(scheduled, x, y):
-    (ask,) = scheduled.asks.values()
-    secret = SecretCoins.rehearsal(0).learner(0, ask.query.name, 1)
-    public = scheduled.public(PublicCoins(2))
-    return scheduled.learner.statistic(ask.query, Records(features=x, labels=y), public, secret)
+    (planned_query,) = scheduled.queries.values()
+    secret = SecretRandomness.rehearsal(0).learner(0, planned_query.query.name, 1)
+    public = scheduled.public(PublicRandomness(2))
+    return scheduled.learner.statistic(
+        planned_query.query, Records(features=x, labels=y), public, secret
+    )
 
 
 @pytest.mark.parametrize(("learner", "relation"), COVERED)
@@ -118,23 +120,23 @@ def test_random_neighbours_never_exceed_the_bound(learner, relation, seed, recor
     features = CosSin(count=3, bandwidth=0.5) if waves else Identity()
     made, claimed = LEARNERS[learner](features), RELATIONS[relation]
     scheduled = bounded(made, claimed, records)
-    (ask,) = scheduled.asks.values()
+    (planned_query,) = scheduled.queries.values()
     one, other = neighbours(np.random.default_rng(seed), claimed, records)
     moved = np.linalg.norm(statistic(scheduled, *one) - statistic(scheduled, *other))
-    assert moved <= ask.sensitivity.unit
+    assert moved <= planned_query.sensitivity.unit
 
 
 def test_the_check_can_fail():
     """With half the bound the same search finds a violation within 400 pairs."""
     scheduled = bounded(LEARNERS["ball_ridge"](Identity()), REPLACE_ONE, 5)
-    (ask,) = scheduled.asks.values()
+    (planned_query,) = scheduled.queries.values()
     rng = np.random.default_rng(0)
     worst = 0.0
     for _ in range(400):
         one, other = neighbours(rng, REPLACE_ONE, 5)
         moved = np.linalg.norm(statistic(scheduled, *one) - statistic(scheduled, *other))
         worst = max(worst, moved)
-    assert 0.5 * ask.sensitivity.unit < worst <= ask.sensitivity.unit
+    assert 0.5 * planned_query.sensitivity.unit < worst <= planned_query.sensitivity.unit
 
 
 def test_twice_add_remove_is_asked_for_by_name_and_hides_the_count():
@@ -142,7 +144,7 @@ def test_twice_add_remove_is_asked_for_by_name_and_hides_the_count():
     direct = bounded(learner, REPLACE_ONE, 9)
     doubled = bounded(learner, REPLACE_ONE, 9, TwiceAddRemove(bound=BallRidgeBound()))
     single = bounded(learner, ADD_REMOVE, 9)
-    value = lambda s: next(iter(s.asks.values())).sensitivity.value  # noqa: E731  # three uses
+    value = lambda s: next(iter(s.queries.values())).sensitivity.value  # noqa: E731  # three uses
     assert direct.part.exact == 9
     assert doubled.part.exact is None
     assert doubled.part.at_most == 9

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 from packaging.version import Version
@@ -18,6 +19,7 @@ from published import public_names
 from published.keys import PATH as KEYS, names_on_disk
 from published.make import ARCHIVE, CONSOLES, console, copy_examples, dpcore as run_command
 
+RENAMES = Path(__file__).parents[2] / "tools" / "renames.tsv"
 RUNS = sorted(path.name for path in (ARCHIVE / "runs").iterdir())
 QUICK = (
     "linear.sufficient_statistics",
@@ -90,11 +92,11 @@ def unordered(schema):
 
 @pytest.mark.parametrize("name", ["schema", "schema --experiment"])
 def test_the_schema_is_what_it_was(name, tmp_path):
-    told = forked(name.split(), folder=tmp_path, environment={"XDG_CONFIG_HOME": str(tmp_path)})
+    message = forked(name.split(), folder=tmp_path, environment={"XDG_CONFIG_HOME": str(tmp_path)})
     kept = (ARCHIVE / f"{name.replace(' --', '-')}.json").read_text("utf-8")
-    assert unordered(json.loads(told.stdout)) == unordered(json.loads(kept))
+    assert unordered(json.loads(message.stdout)) == unordered(json.loads(kept))
     # An older msgspec lists alternatives in another order.
-    assert told.stdout == kept or is_older("msgspec", "0.22")
+    assert message.stdout == kept or is_older("msgspec", "0.22")
 
 
 def without_types(text):
@@ -109,19 +111,22 @@ def without_types(text):
 @pytest.mark.parametrize("name", HELP)
 def test_help_says_what_it_said(name, tmp_path):
     words = [] if name == "dpcore" else name.split("-")
-    told = forked(
+    output = forked(
         [*words, "--help"],
         folder=tmp_path,
         environment={"COLUMNS": "100", "TERM": "dumb", "XDG_CONFIG_HOME": str(tmp_path)},
     )
     kept = (ARCHIVE / "help" / f"{name}.txt").read_text("utf-8")
-    assert without_types(told.stdout) == without_types(kept)
-    assert told.stdout == kept or is_older("click", "8.5")
+    assert without_types(output.stdout) == without_types(kept)
+    assert output.stdout == kept or is_older("click", "8.5")
 
 
 def test_every_public_name_of_old_is_public():
     listed = {name for names in public_names.public_names().values() for name in names}
-    assert {*(ARCHIVE / "names.txt").read_text("utf-8").split()} <= listed
+    rows = [row.split("\t") for row in RENAMES.read_text("utf-8").splitlines() if row[0] != "#"]
+    names = {old.removeprefix("dpcore:"): new.partition(":")[2] for kind, old, new in rows}
+    published = (ARCHIVE / "names.txt").read_text("utf-8").split()
+    assert {names.get(name, name) for name in published} <= listed
 
 
 def test_public_names_are_the_frozen_ones_and_take_what_they_took():

@@ -42,7 +42,7 @@ def audited(name, samples):
             arguments=None,
             pair=attack.pair(attack.records, attack.columns),
             records=attack.records,
-            coins=None,
+            randomness=None,
             claimed=1.0,
             moved=1.0,
             origin="chosen for this claim",

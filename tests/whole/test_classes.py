@@ -11,7 +11,7 @@ from dpcore.domain import Classes
 from dpcore.encoding.columns import centre_labels
 from dpcore.errors import NoClaimError, ParameterError, SpecError, UnfitTargetError
 from dpcore.metrics.means import Accuracy, MeanSquaredError
-from dpcore.metrics.paid import PrivateLook
+from dpcore.metrics.paid import PaidEvaluation
 from dpcore.private.evaluation import evaluate
 from dpcore.specs.spec import spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
@@ -119,9 +119,9 @@ def test_metrics_are_about_one_kind_of_target():
         text = SPEC.replace("TARGET", target).replace("METRIC", metric)
         with pytest.raises(SpecError, match=right):
             spec_of_text(text, "spec.yaml")
-    look = PrivateLook(metrics={"mse": MeanSquaredError()}, epsilon=1)
+    evaluation = PaidEvaluation(metrics={"mse": MeanSquaredError()}, epsilon=1)
     with pytest.raises(ParameterError, match="kind of target"):
-        look.asks(("release",), with_classes(TWO), REPLACE_ONE, 0.2)
+        evaluation.queries(("release",), with_classes(TWO), REPLACE_ONE, 0.2)
 
 
 def test_a_spec_with_classes_runs_evaluates_and_predicts_classes():

@@ -29,7 +29,7 @@ IMPORTED = {
 }
 HELPERS = {  # functions and members that no signature names
     "dpcore.mechanism.free", "dpcore.rounding.up", "dpcore.claims.events.renyi_curve.CurveEvent",
-    "dpcore.claims.mechanisms.noise.discrete_laplace.laplace_law",
+    "dpcore.claims.mechanisms.noise.discrete_laplace.laplace_distribution",
     "dpcore.domain.domain.encoded_names",
 }  # fmt: skip
 

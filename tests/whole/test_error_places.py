@@ -93,7 +93,7 @@ EVENTS = {
 }
 
 
-def told(*words, by, code=2, never=()):
+def report(*words, by, code=2, never=()):
     """A command that is wrong itself: no file, no place, but the option's or argument's name."""
     return Entry(release(), words, code, never, by)
 
@@ -105,38 +105,38 @@ def create(*more):
 
 
 COMMANDS = {
-    "spec that is not there": told("none.yaml", "no such file", by=("check", "none.yaml")),
-    "ledger nearly called so": told("did you mean 'people'?", by=("ledger", "show", "peopel")),
-    "adjacency that is no YAML": told("--adjacency:1:2", by=create("--adjacency", "{")),
-    "ledger's adjacency": told(
+    "spec that is not there": report("none.yaml", "no such file", by=("check", "none.yaml")),
+    "ledger nearly called so": report("did you mean 'people'?", by=("ledger", "show", "peopel")),
+    "adjacency that is no YAML": report("--adjacency:1:2", by=create("--adjacency", "{")),
+    "ledger's adjacency": report(
         "--adjacency", "did you mean 'replace_one'?", by=create("--adjacency", "replace_on")
     ),
-    "ledger's radius": told(
+    "ledger's radius": report(
         "--adjacency",
         "radius",
         by=create("--adjacency", "{replace_features: {radius: -1, label: free}}"),
     ),
-    "ledger's epsilon": told("--epsilon", by=create("--epsilon", "0"), never=("Total",)),
-    "ledger's delta": told("--delta", by=create("--delta", "2"), never=("Total",)),
-    "ledger's failures": told("--failures", by=create("--failures", "1")),
-    "ledger's order": told("--order", by=create("--order", "3")),
-    "order of Renyi": told(
+    "ledger's epsilon": report("--epsilon", by=create("--epsilon", "0"), never=("Total",)),
+    "ledger's delta": report("--delta", by=create("--delta", "2"), never=("Total",)),
+    "ledger's failures": report("--failures", by=create("--failures", "1")),
+    "ledger's order": report("--order", by=create("--order", "3")),
+    "order of Renyi": report(
         "--order", by=create("--order", "1", "--notion", "renyi"), never=("RenyiFilter",)
     ),
     "ledger that refuses a spec": Entry(
         release(more="ledger: §people\n"), ("ledger", "Left"), 4, ("GaussianEvent",)
     ),
-    "plugin to be tested": told("did you mean 'linear'?", by=("test", "lineer")),
-    "plugin to be shown": told("did you mean 'linear'?", by=("plugins", "show", "lineer")),
-    "plugin to be enabled": told("did you mean 'linear'?", by=("plugins", "enable", "lineer")),
-    "plugin to be disabled": told("did you mean 'linear'?", by=("plugins", "disable", "lineer")),
-    "pair that is not there": told(
+    "plugin to be tested": report("did you mean 'linear'?", by=("test", "lineer")),
+    "plugin to be shown": report("did you mean 'linear'?", by=("plugins", "show", "lineer")),
+    "plugin to be enabled": report("did you mean 'linear'?", by=("plugins", "enable", "lineer")),
+    "plugin to be disabled": report("did you mean 'linear'?", by=("plugins", "disable", "lineer")),
+    "pair that is not there": report(
         "none.json", "no such file", by=("audit", "s.yaml", "--pair", "none.json")
     ),
-    "pair that is no pair": told(
+    "pair that is no pair": report(
         "people.csv", "counterexample", by=("audit", "s.yaml", "--pair", "people.csv")
     ),
-    "counterexample that is not there": told(
+    "counterexample that is not there": report(
         "none.json", "no such file", by=("falsify", "s.yaml", "--replay", "none.json")
     ),
 }

@@ -7,7 +7,7 @@ import pytest
 
 from dpcore import load_spec, run
 from dpcore.errors import DpcoreError, SpecError
-from dpcore.randomness import SecretCoins
+from dpcore.randomness import SecretRandomness
 from dpcore.specs.spec import spec_of_text
 
 SPEC = """\
@@ -75,7 +75,7 @@ def test_a_learner_never_sees_a_group_column():
     other = {**table, "race": np.where(table["race"] == "p", "q", "p")}
     plan = spec().price()
     models = [
-        plan.run(one, secret=SecretCoins.rehearsal(9)).models["release"].arrays()
+        plan.run(one, secret=SecretRandomness.rehearsal(9)).models["release"].arrays()
         for one in (table, other)
     ]
     assert models[0]["coefficients"].tobytes() == models[1]["coefficients"].tobytes()

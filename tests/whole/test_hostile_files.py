@@ -186,9 +186,9 @@ def test_a_ledger_does_not_confirm_a_lock_of_other_events(home, run):
     """The guarantee stands as it was committed; the lock beside it claims less noise."""
     path = run / "public" / "spec.lock.json"
     said = json.loads(path.read_text())
-    (ask,) = said["plan"]["releases"]["m"]
+    (query,) = said["plan"]["releases"]["m"]
     # More noise than was charged for: its epsilon is covered all the same, so that it replays.
-    ask["noise"] = ask["mechanism"]["noise_multiplier"] = 2 * ask["noise"]
+    query["noise"] = query["mechanism"]["noise_multiplier"] = 2 * query["noise"]
     path.write_bytes(msgspec.convert(said, Lock).digested().encode())
     assert dpcore.load_run(run).guarantee.epsilon == pytest.approx(1)
     done = call("ledger", "verify", "./people.ledger", "--run", run)

@@ -204,8 +204,10 @@ def test_the_version_is_the_installed_one_and_is_looked_up_when_asked_for():
         "assert 'importlib.metadata' not in sys.modules\n"
         "print(dpcore.__version__)"
     )
-    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert told.stdout.strip() == metadata.version("dpcore")
+    output = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert output.stdout.strip() == metadata.version("dpcore")
 
 
 def test_every_public_name_is_importable_and_no_module():

@@ -22,9 +22,9 @@ from dpcore.errors import DpcoreError
 from dpcore.functions import ProcessQuery
 from dpcore.registry.kinds import BOUND, COMPONENTS, LEARNER, MECHANISM
 from dpcore.sensitivity import Conditional, Sensitivity
-from dpcore_attacks import component_sheet, fitting
+from dpcore_attacks import component_summary, fitting
 from dpcore_attacks.attacks.falsifier import falsify
-from dpcore_attacks.attacks.setting import Case, asks_of
+from dpcore_attacks.attacks.setting import Case, queries_of
 from dpcore_attacks.effort import Effort
 
 from whole import matrix
@@ -64,9 +64,9 @@ def test_the_page_says_what_the_data_say_of_every_pair(shipped):
     assert {*shipped.pairs} == {*registry.names(LEARNER)}
     for fits in shipped.pairs.values():
         assert {*fits} == {"", *registry.names(MECHANISM)}
-    assert {*shipped.sheets} == {kind.name for kind in COMPONENTS}
+    assert {*shipped.summaries} == {kind.name for kind in COMPONENTS}
     for kind in COMPONENTS:
-        assert {*shipped.sheets[kind.name]} == {*registry.names(kind)}
+        assert {*shipped.summaries[kind.name]} == {*registry.names(kind)}
 
 
 def test_twice_as_many_pairs_have_a_price_as_before_bounds_were_converted(shipped):
@@ -89,30 +89,30 @@ def test_shipped_components_are_described_without_a_price(monkeypatch):
         raise AssertionError("priced")
 
     monkeypatch.setattr(fitting, "price", unpriced)
-    monkeypatch.setattr(component_sheet, "examples", unpriced)
+    monkeypatch.setattr(component_summary, "examples", unpriced)
     for name in ("gaussian", "ntk.regression", "linear.sufficient_statistics"):
-        for sheet in component_sheet.sheets(name, Registry.default()):
-            assert sheet.fits
-            assert sheet.example or sheet.kind == BOUND.name
+        for summary in component_summary.summaries(name, Registry.default()):
+            assert summary.fits
+            assert summary.example or summary.kind == BOUND.name
 
 
 def test_a_pair_with_a_component_of_no_packaged_plugin_is_asked_live(shipped):
     registry = Registry.of(dpcore_statistics)
     assert shipped.pair("statistics.count", "laplace", registry) is None
     assert shipped.pair("statistics.count", "laplace", Registry.default()).relations
-    assert not fitting.has_packaged_alone(registry)
+    assert not fitting.has_packaged_only(registry)
 
 
 _ROWS = [*itertools.product((-1.0, 1.0), (-1.0, 1.0), (-1.0, 1.0)), (0.5, -1.0, 0.25)]
 _MOST = 3  # records in a dataset
-_MOST_ASKS = 4  # of one query, at arguments that answers of any size lead to
+_MOST_QUERIES = 4  # of one query, at arguments that answers of any size lead to
 _NORMS = {Distance.L1: 1, Distance.L2: 2, Distance.LINF: np.inf}
 _BY_VALUES = {name for name in Registry.default().names(LEARNER) if "private_" not in name}
 
 
-def _records(rows, ask):
+def _records(rows, query):
     table = np.array(rows, dtype=float).reshape(-1, 3)
-    steps = getattr(ask.sampling, "steps", None)
+    steps = getattr(query.sampling, "steps", None)
     order = None if steps is None else np.resize(np.arange(len(table)), steps)
     return Records(features=table[:, :2], labels=table[:, 2], order=order)
 
@@ -130,18 +130,20 @@ def _neighbours(relation):
 
 def _largest_moves(case, query, relation):
     """In each norm, how far the query's statistic moves at most."""
-    secret = dpcore.SecretCoins.rehearsal(0)
+    secret = dpcore.SecretRandomness.rehearsal(0)
     moves = dict.fromkeys(_NORMS, 0.0)
-    for ask in asks_of(case, query.name, np.random.default_rng(0))[:_MOST_ASKS]:
+    for planned_query in queries_of(case, query.name, np.random.default_rng(0))[:_MOST_QUERIES]:
         # sums do not depend on the order of their records
-        place = sorted if isinstance(ask, SumQuery) else tuple
+        place = sorted if isinstance(planned_query, SumQuery) else tuple
         values = {}
         for pair in _neighbours(relation):
             pair = [tuple(place(rows)) for rows in pair]
             for rows in pair:
                 if rows not in values:
-                    coins = secret.learner(0, ask.name, 1)
-                    value = case.learner.statistic(ask, _records(rows, ask), case.public, coins)
+                    randomness = secret.learner(0, planned_query.name, 1)
+                    value = case.learner.statistic(
+                        planned_query, _records(rows, planned_query), case.public, randomness
+                    )
                     values[rows] = np.asarray(value).ravel()
             change = values[pair[1]] - values[pair[0]]
             change = np.concatenate([change.real, change.imag]).astype(float)
@@ -154,7 +156,7 @@ def _largest_moves(case, query, relation):
 @pytest.mark.parametrize("relation", matrix.RELATIONS, ids=str)
 @pytest.mark.parametrize("name", sorted(_BY_VALUES - matrix.OF_A_MODEL))
 def test_no_pair_of_neighbours_of_a_small_universe_moves_a_statistic_farther(name, relation):
-    registry, moves, asks_tried = Registry.default(), {}, 0
+    registry, moves, queries_tried = Registry.default(), {}, 0
     for mechanism, fit in fitting.Matrix.packaged().pairs[name].items():
         if str(relation) not in fit.relations:
             continue
@@ -163,20 +165,20 @@ def test_no_pair_of_neighbours_of_a_small_universe_moves_a_statistic_farther(nam
         plan = fitting.answer(request, registry).plan
         for scheduled in plan.schedule.releases if plan else ():
             case = Case.of(plan, scheduled)
-            for query_name, ask in scheduled.asks.items():
-                claim = ask.sensitivity
+            for query_name, planned_query in scheduled.queries.items():
+                claim = planned_query.sensitivity
                 # of laws over orders, kernels, matrices and processes no norm of arrays tells
-                if isinstance(ask.query, ProcessQuery):
+                if isinstance(planned_query.query, ProcessQuery):
                     continue
                 if not isinstance(claim, Sensitivity) or claim.distance not in _NORMS:
                     continue
                 if isinstance(claim.validity, Conditional):
                     continue  # it says nothing of pairs that break its assumptions
                 if query_name not in moves:
-                    moves[query_name] = _largest_moves(case, ask.query, relation)
+                    moves[query_name] = _largest_moves(case, planned_query.query, relation)
                 assert moves[query_name][claim.distance] <= claim.largest * (1 + 1e-9)
-                asks_tried += 1
-    if not asks_tried:
+                queries_tried += 1
+    if not queries_tried:
         pytest.skip("no claim of it is a number for arrays")
 
 
@@ -184,10 +186,10 @@ def test_no_pair_of_neighbours_of_a_small_universe_moves_a_statistic_farther(nam
 class AsPriced(SensitivityBound):
     """What a plan says of each query, in the norm of its mechanism."""
 
-    asks: Any
+    queries: Any
 
     def sensitivity(self, query, learner, public, adjacency):
-        claim = self.asks[query.name].sensitivity
+        claim = self.queries[query.name].sensitivity
         return claim if isinstance(claim, Sensitivity) else Refused("a law is never converted")
 
 
@@ -202,10 +204,12 @@ def test_no_pair_of_neighbours_moves_a_statistic_farther_than_its_converted_clai
         except DpcoreError:
             continue
         for scheduled in plan.schedule.releases:
-            asks = scheduled.asks
-            if all(ask.sensitivity.distance is ask.query.distance for ask in asks.values()):
+            queries = scheduled.queries
+            if all(
+                query.sensitivity.distance is query.query.distance for query in queries.values()
+            ):
                 continue
-            case = attrs.evolve(Case.of(plan, scheduled), bound=AsPriced(asks))
+            case = attrs.evolve(Case.of(plan, scheduled), bound=AsPriced(queries))
             findings = [f for f in falsify(case, Effort(pairs=300)) if not f.reason]
             assert not [f for f in findings if f.broken or f.fallback_broken]
             attacked += len(findings)

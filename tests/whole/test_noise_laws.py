@@ -18,7 +18,7 @@ from dpcore.models.figures import NOT_STATED, UNSTATED_NOISE
 from dpcore.specs.spec import spec_of_text
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
-from dpcore_attacks.laws.mechanisms.integer_laws import follows_law
+from dpcore_attacks.laws.mechanisms.integer_laws import follows_distribution
 from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases, mechanism_verdicts
 
 ROOT = Path(__file__).parents[2]
@@ -49,51 +49,56 @@ def test_the_example_is_short_and_passes_the_laws_of_noise(staircase):
     lines = [line for line in PLUGIN.read_text().splitlines() if line.strip()]
     assert len(lines) <= 40
     case = case_of(staircase.Staircase())
-    assert follows_law(case, draws=DRAWS).outcome == "passed"
+    assert follows_distribution(case, draws=DRAWS).outcome == "passed"
     verdicts = mechanism_verdicts(case, draws=DRAWS)
     assert [verdict for verdict in verdicts if verdict.failed] == []
 
 
-def narrow(law, make):
+def narrow(distribution, make):
     """Draws of a scale that is 5 % smaller."""
-    return attrs.evolve(law, draw=make(Fraction(95, 100)).draw)
+    return attrs.evolve(distribution, draw=make(Fraction(95, 100)).draw)
 
 
-def other_stairs(law, make):
+def other_stairs(distribution, make):
     """The weights of stairs whose upper part is one step wider."""
-    period, decay = law.period, law.decay
-    upper = np.flatnonzero(np.diff(law.log_weight(np.arange(period))))[0] + 1
+    period, decay = distribution.period, distribution.decay
+    upper = np.flatnonzero(np.diff(distribution.log_weight(np.arange(period))))[0] + 1
     return attrs.evolve(
-        law, log_weight=lambda k: -decay * (abs(k) // period + (abs(k) % period > 1.3 * upper))
+        distribution,
+        log_weight=lambda k: -decay * (abs(k) // period + (abs(k) % period > 1.3 * upper)),
     )
 
 
-def no_tail(law, make):
+def no_tail(distribution, make):
     """Weights that end where the sampler goes on."""
 
     def log_weight(k):
-        return np.where(abs(k) < 4 * law.period, law.log_weight(k), -np.inf)
+        return np.where(abs(k) < 4 * distribution.period, distribution.log_weight(k), -np.inf)
 
-    return attrs.evolve(law, log_weight=log_weight, start=4 * law.period, thin=True)
+    return attrs.evolve(
+        distribution, log_weight=log_weight, start=4 * distribution.period, thin=True
+    )
 
 
 @pytest.mark.parametrize("spoil", [narrow, other_stairs, no_tail])
 def test_a_wrong_staircase_is_caught(staircase, spoil):
     class Wrong(staircase.Staircase):
-        def law(self, shift, scale):
-            right = super().law(shift, scale)
-            return spoil(right, lambda factor: super(Wrong, self).law(shift, scale * factor))
+        def distribution(self, shift, scale):
+            right = super().distribution(shift, scale)
+            return spoil(
+                right, lambda factor: super(Wrong, self).distribution(shift, scale * factor)
+            )
 
-    verdict = follows_law(case_of(Wrong()))
+    verdict = follows_distribution(case_of(Wrong()))
     assert verdict.failed, verdict.detail
     assert "draws" in verdict.detail or "drawn" in verdict.detail
 
 
 def test_weights_that_do_not_fall_as_they_say_price_nothing(staircase):
     class Wrong(staircase.Staircase):
-        def law(self, shift, scale):
-            law = super().law(shift, scale)
-            return attrs.evolve(law, decay=2 * law.decay)
+        def distribution(self, shift, scale):
+            distribution = super().distribution(shift, scale)
+            return attrs.evolve(distribution, decay=2 * distribution.decay)
 
     module = plugin_of("", "wrong")
     module.dpcore_mechanisms = staircase.hookimpl(
@@ -145,7 +150,7 @@ def test_bars_of_noise_without_a_law_are_not_stated(staircase):
     plan = spec_of_text(text, "spec.yaml", Registry.of(dpcore_statistics, silent)).price()
     figures = plan.run({"age": np.linspace(1, 99, 300)}).models["release"].tables[""]
     assert not figures.stated
-    for page in (str(figures), figures.sheet().text()):
+    for page in (str(figures), figures.shown_summary().text()):
         assert NOT_STATED in page
         assert UNSTATED_NOISE in page
         assert "inf" not in page
@@ -165,7 +170,7 @@ def test_the_short_way_of_the_page_is_a_plugin():
     # two numbers that are one step apart: tanh(1/4) from the definition
     assert event.curve.upper(np.array([0.0]), None)[0] == pytest.approx(np.tanh(0.25), rel=1e-9)
     assert event.claims.pure == pytest.approx(0.5)
-    assert follows_law(case_of(module.Geometric()), draws=DRAWS).outcome == "passed"
+    assert follows_distribution(case_of(module.Geometric()), draws=DRAWS).outcome == "passed"
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from dpcore import SecretCoins
+from dpcore import SecretRandomness
 from dpcore.errors import ContractError
 from dpcore.single_use import SingleUse
 from dpcore_attacks.laws.mechanisms.once import NOT_DOUBLED, not_doubled, once_verdicts
@@ -70,28 +70,28 @@ def test_coins_and_reservations_pass_the_law():
 @pytest.mark.parametrize("way", ["__reduce__", "__getstate__"])
 def test_what_other_serialisers_call_is_refused_too(way):
     with pytest.raises(TypeError, match="not copied or pickled"):
-        getattr(SecretCoins.draw(), way)()
+        getattr(SecretRandomness.draw(), way)()
 
 
 def test_secure_coins_that_served_are_still_not_doubled():
-    coins = SecretCoins.draw()
-    coins.begin()
+    randomness = SecretRandomness.draw()
+    randomness.begin()
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="repeat its noise"):
-            attempt(coins)
+            attempt(randomness)
     with pytest.raises(ContractError, match="have served a run"):
-        coins.begin()
+        randomness.begin()
 
 
 def test_a_process_identifier_that_comes_back_is_no_way_in(monkeypatch):
-    coins = SecretCoins.draw()
+    randomness = SecretRandomness.draw()
     read, write = os.pipe()
     mine = os.getpid()
     child = os.fork()
     if child == 0:
         os.getpid = lambda: mine
         try:
-            coins.noise(0, "q", 1)
+            randomness.noise(0, "q", 1)
             os.write(write, b"drawn")
         except ContractError:
             os.write(write, b"refused")
@@ -104,7 +104,7 @@ def test_a_process_identifier_that_comes_back_is_no_way_in(monkeypatch):
 
 def _worker(label):
     try:
-        found = PLAN.run(table(), secret=COINS)
+        found = PLAN.run(table(), secret=RANDOMNESS)
     except ContractError as error:
         return str(error)
     return found.guarantee.status
@@ -112,10 +112,10 @@ def _worker(label):
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_two_forked_workers_do_not_publish_with_the_same_coins():
-    global COINS, PLAN
-    COINS = SecretCoins.draw()
+    global RANDOMNESS, PLAN
+    RANDOMNESS = SecretRandomness.draw()
     PLAN = price_label_mean()
     fork = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(2, mp_context=fork) as pool:
-        told = [*pool.map(_worker, [0, 1])]
-    assert all("another process" in one for one in told), told
+        report = [*pool.map(_worker, [0, 1])]
+    assert all("another process" in one for one in report), report

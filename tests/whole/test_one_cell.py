@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import REPLACE_ONE, Categories, Domain, PublicCoins, Range, Registry
+from dpcore import REPLACE_ONE, Categories, Domain, PublicRandomness, Range, Registry
 from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Dates, Texts
@@ -81,7 +81,7 @@ def test_no_learner_is_left_out():
 @pytest.mark.parametrize("name", ["numbers", "mixed"])
 def test_features_of_the_others_stay(title, name):
     where, rng = DOMAINS[name], np.random.default_rng(2)
-    drawn = [m.draw(where, PublicCoins(1)) for m in features_of(title)]
+    drawn = [m.draw(where, PublicRandomness(1)) for m in features_of(title)]
     rows = Rows(where)
     table = rows.table(rows.corners(rng, 9) * 0.37, rng.uniform(-1, 1, 9))
     table = {key: list(column) for key, column in table.items()}

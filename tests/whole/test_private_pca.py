@@ -15,7 +15,7 @@ from dpcore.console.console import out
 from dpcore.console.run_view import show_figures, show_objects
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ReplayError
-from dpcore.models import Bars, Lines, Matrix, Points
+from dpcore.models import IntervalPicture, Lines, Matrix, Points
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "third-party" / "private-pca"
 EVIL = "<script>alert('1')</script> $x_1$ --><b>"
@@ -34,9 +34,9 @@ def private_pca():
 
 def table(n=2000):
     rng = np.random.default_rng(0)
-    share = rng.uniform(0, 1, n)
+    fraction = rng.uniform(0, 1, n)
     return {
-        name: np.clip(low + (high - low) * (share + rng.normal(0, 0.1, n)), low, high)
+        name: np.clip(low + (high - low) * (fraction + rng.normal(0, 0.1, n)), low, high)
         for name, (low, high) in COLUMNS.items()
     }
 
@@ -54,7 +54,7 @@ def test_bars_hold_the_eigenvalues_of_the_exact_matrix(run):
     assert [*figures["component"]] == ["pca0", "pca1"]
     assert all(np.array(figures["low"]) <= exact)
     assert all(exact <= np.array(figures["high"]))
-    assert "95 % intervals, all together" in figures.bars
+    assert "95 % intervals, all together" in figures.interval_sentence
 
 
 def test_a_run_replays_from_its_public_files(run, private_pca):
@@ -145,7 +145,7 @@ def test_no_text_of_a_plugin_becomes_markup(run):
     """A page is escaped by its templates, and a picture's texts by who draws it."""
     texts = {"title": EVIL, "across": EVIL, "up": EVIL}
     pictures = (
-        Bars(at=(EVIL,), values=[1], low=[0], high=[np.inf], **texts),
+        IntervalPicture(at=(EVIL,), values=[1], low=[0], high=[np.inf], **texts),
         Lines(at=(0, 1), values=[[1, 2], [np.nan, 0]], names=(EVIL, "_b"), **texts),
         Points(at=(0, 1), values=[[1, 2], [2, 1]], names=(EVIL, "_b"), **texts),
         Matrix(at=(EVIL, "b"), values=[[1, 2]], names=(EVIL,), unit=EVIL, **texts),

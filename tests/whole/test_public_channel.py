@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpcore import PublicCoins, SecretCoins
+from dpcore import PublicRandomness, SecretRandomness
 from dpcore.guarantee import Status
 from dpcore.published.folder import public_files
 from dpcore.published.formats import FORMAT, format_of
@@ -15,7 +15,7 @@ from builders import price_learner
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, table
 
 
-def forced(ask, query, value, noise):
+def forced(planned_query, query, value, noise):
     """A test double for the door: the same answer whatever the records say."""
     return np.full(query.shape, 0.125)
 
@@ -29,14 +29,14 @@ CASES = [
 
 @pytest.mark.parametrize(("learner", "bound"), CASES)
 def test_equal_answers_give_byte_identical_public_files(learner, bound):
-    plan = price_learner(learner, bound=bound, coins=PublicCoins(11), holdout=0.2)
+    plan = price_learner(learner, bound=bound, randomness=PublicRandomness(11), holdout=0.2)
     one, other = table(seed=1), table(seed=2)
     files = []
-    for records, secret in ((one, SecretCoins.draw()), (other, SecretCoins.draw())):
-        outcome = plan.run(records, secret=secret, door=forced)
+    for records, secret in ((one, SecretRandomness.draw()), (other, SecretRandomness.draw())):
+        outcome = plan.run(records, secret=secret, release_through=forced)
         assert outcome.guarantee.status is Status.NONE
         lock = Lock(
-            spec={}, versions={}, key=outcome.coins.key, plan=describe(plan, format_of(FORMAT))
+            spec={}, versions={}, key=outcome.randomness.key, plan=describe(plan, format_of(FORMAT))
         )
         files.append(
             public_files(lock, outcome.answers, outcome.models, outcome.arrays, outcome.guarantee)
@@ -57,5 +57,5 @@ def test_the_law_can_fail():
 
     learner, bound = CASES[0]
     plan = price_learner(learner, bound=bound)
-    values = [plan.run(table(seed=s), door=wide_open).model.coefficients for s in (1, 2)]
+    values = [plan.run(table(seed=s), release_through=wide_open).model.coefficients for s in (1, 2)]
     assert not np.allclose(*values)

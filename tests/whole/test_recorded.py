@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import SecretCoins
+from dpcore import SecretRandomness
 from dpcore.specs.spec import load_spec
 
 from recorded.renew import (
@@ -98,7 +98,7 @@ def run_in_python(name, folder):
     spec = lay_out(name, folder)
     plan = load_spec(spec).price()
     asked = {"release": points()} if "predictions_at" in spec.read_text() else {}
-    outcome = plan.run(people(), secret=SecretCoins.rehearsal(SEED), points=asked)
+    outcome = plan.run(people(), secret=SecretRandomness.rehearsal(SEED), points=asked)
     return Recording(
         answers={
             f"{release}.{order:06d}.{answer.query.name}": np.asarray(answer.value)
@@ -130,16 +130,16 @@ def test_a_bit_of_an_answer_and_a_digit_of_a_model_are_seen():
         assert differing(name, elsewhere, expected) == []
         path = next(iter(expected.answers))
         changed = {**expected.answers, path: np.nextafter(expected.answers[path], np.inf)}
-        told = differing(name, attrs.evolve(elsewhere, answers=changed), expected)
-        assert told == ([path] if on_grid(name, path) else [])
+        report = differing(name, attrs.evolve(elsewhere, answers=changed), expected)
+        assert report == ([path] if on_grid(name, path) else [])
         path = next(iter(expected.models))
-        far = expected.models[path] + 1e-7 * (1 + np.abs(expected.models[path]))
-        changed = {**expected.models, path: far.astype(expected.models[path].dtype)}
+        distance = expected.models[path] + 1e-7 * (1 + np.abs(expected.models[path]))
+        changed = {**expected.models, path: distance.astype(expected.models[path].dtype)}
         if expected.models[path].dtype.kind == "f":
             assert differing(name, attrs.evolve(elsewhere, models=changed), expected) == [path]
         numbers = {**expected.numbers, "epsilon": expected.numbers["epsilon"] * (1 + 1e-8)}
-        told = differing(name, attrs.evolve(elsewhere, numbers=numbers), expected)
-        assert told == ["epsilon"]
+        report = differing(name, attrs.evolve(elsewhere, numbers=numbers), expected)
+        assert report == ["epsilon"]
 
 
 def test_recordings_are_small():

@@ -10,7 +10,7 @@ from dpcore.encoding.tables import project_table
 from dpcore.errors import DpcoreError
 from dpcore.private.release_context import wide_open
 from dpcore.private.runtime import open_records
-from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.randomness import PublicRandomness, SecretRandomness
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore.specs.spec import spec_of_text
@@ -67,9 +67,9 @@ def people(seed=0, records=400):
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 def test_what_is_released_is_the_statistic_of_the_hold_outs_predictions(relation):
-    plan, table, secret = plan_of(relation), people(), SecretCoins.rehearsal(4)
-    outcome = plan.run(table, secret=secret, door=wide_open)
-    opened = open_records(plan.schedule, table, SecretCoins.rehearsal(4))
+    plan, table, secret = plan_of(relation), people(), SecretRandomness.rehearsal(4)
+    outcome = plan.run(table, secret=secret, release_through=wide_open)
+    opened = open_records(plan.schedule, table, SecretRandomness.rehearsal(4))
     predicted = outcome.models["model"].predict(opened.holdout)
     error = (predicted - opened.holdout["y"]) ** 2
     assert error.size == (100 if relation == "replace_one" else error.size) > 50
@@ -82,14 +82,14 @@ def test_what_is_released_is_the_statistic_of_the_hold_outs_predictions(relation
 
 
 def test_it_is_paid_for_in_the_runs_budget():
-    alone, both = plan_of(more="", tail=""), plan_of()
+    single, both = plan_of(more="", tail=""), plan_of()
     noise = [
-        plan.schedule.releases[0].asks["statistics"].mechanism.noise_multiplier
-        for plan in (alone, both)
+        plan.schedule.releases[0].queries["statistics"].mechanism.noise_multiplier
+        for plan in (single, both)
     ]
     assert noise[1] > 1.3 * noise[0]
     assert both.guarantee.epsilon <= 3
-    assert both.charge().events != alone.charge().events
+    assert both.charge().events != single.charge().events
     assert "statistics" in str(both.guarantee.release)
 
 
@@ -97,24 +97,26 @@ def test_neighbours_whose_hold_outs_differ_move_it_by_no_more_than_its_claim():
     # The same coins split both tables alike, and the models are the same to the last bit.
     for relation in ("replace_one", "add_remove"):
         plan = plan_of(relation)
-        opened = open_records(plan.schedule, people(), SecretCoins.rehearsal(4))
-        held = set(zip(opened.holdout["a"].tolist(), opened.holdout["b"].tolist(), strict=True))
+        opened = open_records(plan.schedule, people(), SecretRandomness.rehearsal(4))
+        hold_out = set(zip(opened.holdout["a"].tolist(), opened.holdout["b"].tolist(), strict=True))
         table = people()
-        row = next(i for i in range(400) if (table["a"][i], table["b"][i]) in held)
-        found, far = [], 0.0
+        row = next(i for i in range(400) if (table["a"][i], table["b"][i]) in hold_out)
+        found, distance = [], 0.0
         for race, y in ((table["race"][row], table["y"][row]), ("p", 1.0), ("q", -1.0)):
             changed = {name: column.copy() for name, column in table.items()}
             changed["race"][row], changed["y"][row] = race, y
-            outcome = plan.run(changed, secret=SecretCoins.rehearsal(4), door=wide_open)
+            outcome = plan.run(
+                changed, secret=SecretRandomness.rehearsal(4), release_through=wide_open
+            )
             found.append(outcome)
-        (claim,) = plan.schedule.find_release("errors").asks.values()
+        (claim,) = plan.schedule.find_release("errors").queries.values()
         first = found[0].models["model"].arrays()["coefficients"]
         for other in found[1:]:
             assert other.models["model"].arrays()["coefficients"].tobytes() == first.tobytes()
             moved = other.answers["errors"][0].value - found[0].answers["errors"][0].value
-            far = max(far, np.linalg.norm(moved))
+            distance = max(distance, np.linalg.norm(moved))
         steps = 1 if relation == "replace_one" else 2  # one goes and another comes
-        assert 0 < far <= steps * claim.sensitivity.unit
+        assert 0 < distance <= steps * claim.sensitivity.unit
 
 
 def test_one_learner_of_two_models_is_computed_twice():
@@ -135,7 +137,7 @@ def test_one_learner_of_two_models_is_computed_twice():
     mechanism: gaussian
 """
     plan, table = plan_of(more=more), people()
-    outcome = plan.run(table, secret=SecretCoins.rehearsal(4), door=wide_open)
+    outcome = plan.run(table, secret=SecretRandomness.rehearsal(4), release_through=wide_open)
     one, two = (outcome.answers[name][0].value for name in ("errors", "errors-of-other"))
     assert np.allclose(one[:, 0], two[:, 0])  # the same groups
     assert np.abs(one[:, 1] - two[:, 1]).max() > 0.1  # and other errors
@@ -155,7 +157,7 @@ def test_a_hold_out_without_records_is_published_like_any_other(tmp_path, target
         "people.csv", tmp_path, Csv(), plan.request.domain, refuse=True, total=False
     )
     for given in (table, blocks):
-        outcome = plan.run(given, secret=SecretCoins.rehearsal(4), door=wide_open)
+        outcome = plan.run(given, secret=SecretRandomness.rehearsal(4), release_through=wide_open)
         counts = outcome.models["errors"].tables["count"].estimate
         assert counts.sum() == pytest.approx(len(outcome.opened.hold_out), abs=1e-6)
         assert np.isfinite(outcome.models["errors"].tables["error"].estimate).all()
@@ -189,8 +191,8 @@ def test_classes_have_predictions_and_scores():
 """
     plan, table = plan_of(target="[no, yes]", more=more), people()
     table["y"] = np.where(table["y"] > 0, "yes", "no")
-    outcome = plan.run(table, secret=SecretCoins.rehearsal(4), door=wide_open)
-    opened = open_records(plan.schedule, table, SecretCoins.rehearsal(4))
+    outcome = plan.run(table, secret=SecretRandomness.rehearsal(4), release_through=wide_open)
+    opened = open_records(plan.schedule, table, SecretRandomness.rehearsal(4))
     said = outcome.models["model"].predict(opened.holdout)
     rates = dict(
         zip(
@@ -224,8 +226,8 @@ def test_evaluated_domains_state_what_is_public_of_a_hold_out():
 
 def test_other_relations_pay_for_a_replacement():
     # A prediction may change in any way when a label does.
-    (ask,) = plan_of("replace_label").schedule.find_release("errors").asks.values()
-    assert ask.sensitivity.adjacency == REPLACE_ONE
+    (planned_query,) = plan_of("replace_label").schedule.find_release("errors").queries.values()
+    assert planned_query.sensitivity.adjacency == REPLACE_ONE
 
 
 def test_persons_pay_k_times():
@@ -235,13 +237,15 @@ def test_persons_pay_k_times():
     )
     plan = spec_of_text(given, "spec.yaml").price()
     single = plan_of("add_remove")
-    asks = [next(iter(one.schedule.find_release("errors").asks.values())) for one in (plan, single)]
-    assert asks[0].sensitivity.unit == pytest.approx(3 * asks[1].sensitivity.unit, rel=1e-9)
+    queries = [
+        next(iter(one.schedule.find_release("errors").queries.values())) for one in (plan, single)
+    ]
+    assert queries[0].sensitivity.unit == pytest.approx(3 * queries[1].sensitivity.unit, rel=1e-9)
     with pytest.raises(DpcoreError, match="whose they are"):
         spec_of_text(given.replace("by: [race]", "by: [race], clip: person"), "spec.yaml").price()
     table = {**people(), "id": np.arange(400) // 4}
-    outcome = plan.run(table, secret=SecretCoins.rehearsal(2), door=wide_open)
-    opened = open_records(plan.schedule, table, SecretCoins.rehearsal(2))
+    outcome = plan.run(table, secret=SecretRandomness.rehearsal(2), release_through=wide_open)
+    opened = open_records(plan.schedule, table, SecretRandomness.rehearsal(2))
     counts = outcome.models["errors"].tables["count"].estimate
     assert counts.sum() == pytest.approx(len(opened.holdout["y"]), abs=1e-6)
 
@@ -280,5 +284,5 @@ def test_an_audit_is_about_what_is_told_of_the_learners_records():
     plan = plan_of()
     table = {"a": [0.1] * 8, "b": [0.2] * 8, "y": [0.3] * 8}
     records = project_table(plan.schedule.releases[0].part, table)
-    pipeline = Pipeline(plan.schedule, records, records, coins=PublicCoins(3))
+    pipeline = Pipeline(plan.schedule, records, records, randomness=PublicRandomness(3))
     assert not any("errors" in name for name in pipeline.sample(2).names)

@@ -50,15 +50,15 @@ def listed():
     section = PAGE.split("## Every small number in the code")[1].split("\n## ")[0]
     rows = re.findall(r"^\| `([^`]+)` \| (.+?) \| (.+) \|$", section, re.MULTILINE)
     assert len(rows) == len({name for name, *_ in rows})
-    return {name: ({*re.findall(r"`([^`]+)`", told)}, why) for name, told, why in rows}
+    return {name: ({*re.findall(r"`([^`]+)`", report)}, why) for name, report, why in rows}
 
 
 def test_every_small_number_is_listed_with_its_reason():
     found = {name: numbers(path.read_text()) for name, path in modules()}
     assert {name for name, _ in modules()} >= {*listed()}
     for name, own in found.items():
-        told, why = listed().get(name, (set(), "none"))
-        assert own == told, f"small-numbers.md, {name}: {own ^ told}"
+        report, why = listed().get(name, (set(), "none"))
+        assert own == report, f"small-numbers.md, {name}: {own ^ report}"
         assert why.strip(), name
 
 

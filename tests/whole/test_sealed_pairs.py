@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Ledger, PublicCoins, Registry, Release, price, read_csv
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Ledger,
+    PublicRandomness,
+    Registry,
+    Release,
+    price,
+    read_csv,
+)
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.console.app import app
@@ -58,7 +67,7 @@ APART = {
     ),
 }
 DEAR = {"ntk.regression", "linear.staged_gradient", "sgd.regression, as Algorithm 1"}
-MANY_ASKS = {"linear.staged_gradient", "tables.shape_functions"}  # 1,003 and 94
+MANY_QUERIES = {"linear.staged_gradient", "tables.shape_functions"}  # 1,003 and 94
 CELLS = [
     "", "nan", "inf", "-inf", "1e999", "-0", "x", "\0", '"', '"open', "\udcff\udcfe", "\ufeff",
     "\udced\udca0\udc80", ",", "1,2,3,4", "\r", "0.1\r0.2", "9" * 400, "'", "None", "true",
@@ -130,7 +139,7 @@ def plan_of(title, adjacency):
             domain=domain(adjacency),
             adjacency=adjacency,
             releases=[release],
-            coins=PublicCoins(1),
+            randomness=PublicRandomness(1),
             sealed=True,
             epsilon=1000.0,
         )
@@ -138,11 +147,11 @@ def plan_of(title, adjacency):
         return None
 
 
-def forced(ask, query, value, noise):
+def forced(planned_query, query, value, noise):
     return np.full(query.shape, 0.125)
 
 
-def told(plan, folder, content, capfd):
+def report(plan, folder, content, capfd):
     """Everything that a sealed run on a file tells."""
     path = folder / "people.csv"
     path.write_bytes(content)
@@ -150,7 +159,7 @@ def told(plan, folder, content, capfd):
     if plan.guarantee.release in (ReleaseKind.FUNCTION, ReleaseKind.PREDICTIONS):
         points = {"release": {"a": np.array([0.5, -0.5]), "b": np.zeros(2)}}
     try:
-        outcome = plan.run(read_csv(path), door=forced, points=points)
+        outcome = plan.run(read_csv(path), release_through=forced, points=points)
     except Exception as error:
         return type(error).__name__, str(error), capfd.readouterr()
     answers = outcome.answers["release"]
@@ -168,7 +177,7 @@ def compare(title, adjacency, count, tmp_path, monkeypatch, capfd, *, rare):
     monkeypatch.setattr(Oracle, "ask", lambda self, points: np.full(len(points), 0.25))
     rng = np.random.default_rng([7, count])
     for pair in pairs(rng, count, adjacency, rare):
-        first, second = (told(plan, tmp_path, content, capfd) for content in pair)
+        first, second = (report(plan, tmp_path, content, capfd) for content in pair)
         assert first == second
         assert len(first) == 5  # neither failed
 
@@ -182,7 +191,7 @@ def test_neighbouring_files_are_told_alike(title, adjacency, tmp_path, monkeypat
 @pytest.mark.parametrize(("title", "adjacency"), [*cases()])
 def test_400_neighbouring_files_are_told_alike(title, adjacency, tmp_path, monkeypatch, capfd):
     """20 where a run has hundreds of asks, each of which is the same work again."""
-    count = 10 if title in MANY_ASKS else 200
+    count = 10 if title in MANY_QUERIES else 200
     compare(title, adjacency, count, tmp_path, monkeypatch, capfd, rare=True)
 
 

@@ -140,13 +140,13 @@ BUDGET = PrivacyBudget(epsilon=1, delta=1e-6)
 def test_a_session_spends_nothing_on_it():
     session = Session(BUDGET, DOMAIN, table(), replaying=HERE)
     left = session.left
-    for ask in (
+    for query in (
         lambda: session.fit(session.learner("linear.ols"), epsilon=0.05),
         lambda: session.mean("x", epsilon=1e-3),
         lambda: session.ask([("statistics.mean", {"column": "x"})], epsilon=1e-3),
     ):
         with pytest.raises(UselessRelease, match="accept_useless=True"):
-            ask()
+            query()
     assert session.left == left
     bold = Session(BUDGET, DOMAIN, table(), replaying=HERE, accept_useless=True)
     bold.mean("x", epsilon=1e-3)
@@ -207,8 +207,10 @@ def test_equal_answers_give_one_sentence_whatever_the_records(home):
     call("run", spec(home, OLS, accept_useless=["answer"]))
     run = dpcore.replay(home / "runs" / "s-0001")
     again = dpcore.load_run(home / "runs" / "s-0001")
-    assert run.table().bars == again.table().bars
-    assert run.table().bars.startswith("intervals are not stated; says nothing: too few records")
+    assert run.table().interval_sentence == again.table().interval_sentence
+    assert run.table().interval_sentence.startswith(
+        "intervals are not stated; says nothing: too few records"
+    )
 
 
 def test_a_run_of_before_keeps_its_cells(home):
@@ -252,7 +254,7 @@ def test_a_number_that_is_cut_at_an_integer_end_replays(home, sampled):
 
 
 def test_intervals_of_a_population_are_rounded_like_all_numbers():
-    from dpcore.models.figures import PopulationBars
+    from dpcore.models.figures import PopulationIntervals
     from dpcore.published.replay import _with_columns
 
     ends = {"low": np.array([0.0]), "high": np.array([2.0])}
@@ -261,7 +263,7 @@ def test_intervals_of_a_population_are_rounded_like_all_numbers():
         estimate=np.array([1.0]),
         **ends,
         level=0.95,
-        population=PopulationBars(**ends, level=0.95, covers="all"),
+        population=PopulationIntervals(**ends, level=0.95, covers="all"),
     )
     moved = {"population_low": 0.5, "population_high": 3.0, "high": 2.5}
     tables = _with_columns(

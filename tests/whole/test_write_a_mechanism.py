@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import REPLACE_ONE, Ledger, Query, Registry, SecretCoins, Sensitivity
+from dpcore import REPLACE_ONE, Ledger, Query, Registry, SecretRandomness, Sensitivity
 from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.registry.kinds import MECHANISM
 from dpcore.specs.spec import spec_of_text
@@ -58,9 +58,11 @@ def test_the_example_of_the_page_is_priced_run_and_useful(plugin):
     assert plan.guarantee.epsilon <= 1
     table = people()
     model = plan.run(table).model
-    spread = 80 / 200 / plan.guarantee.epsilon  # the sensitivity in the file's units, over epsilon
+    noise_distribution = (
+        80 / 200 / plan.guarantee.epsilon
+    )  # the sensitivity in the file's units, over epsilon
     (level,) = model.predict({"height": [170.0]})
-    assert abs(level - table["weight"].mean()) < 50 * spread  # odds below 1e-20
+    assert abs(level - table["weight"].mean()) < 50 * noise_distribution  # odds below 1e-20
 
 
 def test_a_ledger_is_charged_with_the_event_of_the_page(plugin, tmp_path):
@@ -90,7 +92,7 @@ def test_the_noise_is_logistic(plugin):
     query = Query(name="q", shape=(200_000,), distance="l1")
     sensitivity = Sensitivity(value=3.0, distance="l1", adjacency=REPLACE_ONE, source="a test")
     mechanism = Registry.of(plugin).component(MECHANISM, "logistic.noise")(noise_scale=2.0)
-    noise = SecretCoins.rehearsal(1).noise(0, "q", 1)
+    noise = SecretRandomness.rehearsal(1).noise(0, "q", 1)
     drawn = np.sort(mechanism.release(np.full(200_000, 5.0), query, sensitivity, noise))
     expected = 0.5 * (1 + np.tanh((drawn - 5.0) / 4.0))  # logistic of scale 2, by another formula
     ranks = np.arange(200_001) / 200_000

@@ -33,9 +33,9 @@ def release(records, middle=9500.0, target=10_000.0):
     model.fit(np.array(records)[:, None], np.full(len(records), target))
     weights = np.ravel(model.bin_weights_[0])
     # Both halves may share one bin; an attacker sees which, and knows all other records.
-    share = len(_ROWS) / np.count_nonzero(weights)
+    fraction = len(_ROWS) / np.count_nonzero(weights)
     weight = float(weights[1])
-    without = target * (1 - (1 - 0.01 * share / weight) ** 10)
+    without = target * (1 - (1 - 0.01 * fraction / weight) ** 10)
     prediction = float(model.predict(np.array([[0.02]]))[0])
     return (prediction - without) * weight / float(model.noise_scale_boosting_)
 

@@ -72,7 +72,7 @@ class PrivacyBudget:
         need(epsilon != 0, "budget", "a rho that is not below delta altogether", "rho", rho)
         return cls(epsilon=epsilon, delta=delta, rho=rho)
 
-    def delta_beside(self, gamma: float) -> float:
+    def delta_with(self, gamma: float) -> float:
         """What is left of delta beside a failure probability, rounded down: the two never add up to
         more than `delta`. `delta` itself where gamma is 0.
 

@@ -180,8 +180,8 @@ def _interpolated(
         return math.log(max(event.curve.upper_at(epsilon, direction), 1e-300) / delta)
 
     root = scipy.optimize.brentq(excess, below, above, xtol=1e-12, rtol=1e-12)
-    near, far = max(below, root * (1 - 1e-11)), min(above, root * (1 + 1e-11))
+    near, outer = max(below, root * (1 - 1e-11)), min(above, root * (1 + 1e-11))
     # interpolation proves nothing: the bracket is taken if the curve crosses delta within it
-    if excess(near) > 0 >= excess(far):
-        return near, far
+    if excess(near) > 0 >= excess(outer):
+        return near, outer
     return below, above

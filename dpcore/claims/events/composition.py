@@ -67,10 +67,10 @@ class ComposedEvent(Event, VectorCurve):
         parts = self.parts()
         copies = sum(count for _, count in parts)
         # every copy gets the same part of epsilon; a smaller part has a larger delta
-        share = down(epsilons / copies, roundings=3)
+        fraction = down(epsilons / copies, roundings=3)
         best = np.zeros_like(epsilons)
         for event, count in parts:
-            best = best + count * event.curve.upper(share, direction)
+            best = best + count * event.curve.upper(fraction, direction)
         best = up(best, roundings=200)
         if claims.renyi is not None:
             best = np.minimum(best, renyi_to_delta(_ORDERS, claims.renyi(_ORDERS), epsilons))

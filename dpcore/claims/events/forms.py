@@ -73,14 +73,14 @@ def dpsgd(
     need_positive("dpsgd", noise_multiplier=noise_multiplier)
     steps = dpsgd_steps(batch=batch, records=records, epochs=epochs)
     need(batch <= records, "dpsgd", "a batch of at most records", "batch", batch)
-    reach = _reach("dpsgd", adjacency)
+    cutoff = _reach("dpsgd", adjacency)
     # rounded up: a larger q has a larger curve
     q = min(1.0, up(batch / records, roundings=1))
 
     def gaussian(distance: int) -> Event:
         return GaussianEvent(mu=up(distance / noise_multiplier, roundings=1), adjacency=adjacency)
 
-    if reach == 1:
+    if cutoff == 1:
         return PoissonSampledEvent(event=gaussian(1), sampling_probability=q), steps
     # within the batch a replacement moves the sum by 2 C; entering or leaving moves it by C
     sampled = PoissonReplacedEvent(event=gaussian(2), absent=gaussian(1), sampling_probability=q)
@@ -96,8 +96,8 @@ def with_replacement(
         ParameterError: a number is out of range, or the relation is another one.
     """
     need_positive("with_replacement", size=size, records=records, noise_multiplier=noise_multiplier)
-    reach = _reach("with_replacement", adjacency)
-    if reach == 1:
+    cutoff = _reach("with_replacement", adjacency)
+    if cutoff == 1:
         raise ParameterError("with_replacement", "replace_one", "adjacency", str(adjacency))
     hits = np.arange(1, min(size, 1000) + 1)
     # tails[i] = P(more than hits[i] hits); the list of shifts ends where that is negligible
@@ -119,7 +119,7 @@ def with_replacement(
     uncovered_mass = float(tails[largest_k - 1]) * (1 + _GRANTED) + (
         _UNCOVERED if largest_k < size else 0.0
     )
-    mus = [up(reach * int(k) / noise_multiplier, roundings=2) for k in hits]
+    mus = [up(cutoff * int(k) / noise_multiplier, roundings=2) for k in hits]
     total = math.fsum(weights)
     if total > 1:  # rounded up beyond a probability: each is at most its share
         weights = weights / total

@@ -120,16 +120,16 @@ def _curves(
     # the error of `_curve`: ulps of 1 + (1 + |a|) max(|a|, |b|), times both terms; it is added for
     # an upper end and subtracted for a lower one. Arrays are reused from here on.
     size = np.abs(a, out=a)
-    reach = np.maximum(size, np.abs(b, out=b), out=b)
-    np.minimum(reach, 1e8, out=reach)
+    cutoff = np.maximum(size, np.abs(b, out=b), out=b)
+    np.minimum(cutoff, 1e8, out=cutoff)
     np.minimum(size, 1e8, out=size)
     size += 1
-    reach *= size
-    reach += 1
-    reach *= -_ULPS if lower else _ULPS
-    reach *= np.add(first, second, out=size)
+    cutoff *= size
+    cutoff += 1
+    cutoff *= -_ULPS if lower else _ULPS
+    cutoff *= np.add(first, second, out=size)
     first -= second
-    first += reach
+    first += cutoff
     np.clip(first, 0.0, 1.0, out=first)
     first[negligible] = 0.0 if lower else _BELOW_NORMAL
     return first
@@ -183,13 +183,13 @@ def gaussian_epsilon(delta: float, mu: float, *, lower: bool = False) -> float:
     return below if lower else above
 
 
-def least_epsilon(distance: float, spread: float, delta: float) -> float:
-    """Epsilon that normal noise of standard deviation `spread` loses at `delta`, rounded down.
+def least_epsilon(distance: float, deviation: float, delta: float) -> float:
+    """Epsilon that normal noise of standard deviation `deviation` loses at `delta`, rounded down.
 
     The two outputs are `distance` apart. What a run really loses is no less.
     """
     # a smaller shift loses less
-    mu = distance / spread * (1 - 1e-9)
+    mu = distance / deviation * (1 - 1e-9)
     return gaussian_epsilon(delta, mu, lower=True) if mu > 0 else 0.0
 
 

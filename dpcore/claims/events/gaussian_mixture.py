@@ -29,7 +29,7 @@ from dpcore.rounding import gamma
 
 _TINY = 1e-298
 _WEIGHTS = 1e-12  # how far weights may be from 1 in all
-_FAR = 37.0  # noise widths: the tail beyond is 6e-300
+_CUTOFF = 37.0  # noise widths: the tail beyond is 6e-300
 
 
 @attrs.frozen(kw_only=True)
@@ -106,9 +106,9 @@ class GaussianMixtureEvent(Event, TwoEnds):
         plain = cdf(plain_cut)
         first, second = (mixed, growth * plain) if remove else (plain, growth * mixed)
         # an error of t by some ulps changes a tail by that times (1 + t^2), relative
-        reach = 1 + (np.abs(low) + float(np.max(shifts))) ** 2
+        cutoff = 1 + (np.abs(low) + float(np.max(shifts))) ** 2
         weight_error = 2 * abs(math.fsum(self.weights) - 1)  # weights that are rounded
-        error = (gamma(64 + 4 * len(shifts)) * reach + weight_error) * (first + second)
+        error = (gamma(64 + 4 * len(shifts)) * cutoff + weight_error) * (first + second)
         # beyond the largest exponent no lower end is claimed
         if lower:
             value = np.where(epsilons > 700.0, 0.0, first - second - error)
@@ -122,7 +122,7 @@ class GaussianMixtureEvent(Event, TwoEnds):
         weights: NDArray[np.float64],
         still: float,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Two t close to each other with log r(t) = logs between them, within `_FAR` widths."""
+        """Two t close to each other with log r(t) = logs between them, within `_CUTOFF` widths."""
         base = np.log(weights) - 0.5 * shifts * shifts
         log_still = math.log(still) if still > 0 else -math.inf
 
@@ -132,8 +132,8 @@ class GaussianMixtureEvent(Event, TwoEnds):
             total = np.sum(np.exp(terms - peak[:, None]), axis=1) + np.exp(log_still - peak)
             return np.asarray(peak + np.log(total))
 
-        low = np.full_like(logs, -_FAR)
-        high = np.full_like(logs, _FAR + float(np.max(shifts)))
+        low = np.full_like(logs, -_CUTOFF)
+        high = np.full_like(logs, _CUTOFF + float(np.max(shifts)))
         # log r(t) increases, so bisection brackets the t at which it has a given value
         for _ in range(60):
             middle = 0.5 * (low + high)

@@ -86,8 +86,8 @@ class LaplaceEvent(Event, PrivacyCurve):
         excess = orders - 1
         # e^{(alpha-1)t} factored out: log(1 - w (1 - e^{-(2 alpha - 1) t})), w = (alpha-1)/(2
         # alpha-1)
-        share = excess / (2 * orders - 1)
-        value = t + np.log1p(share * np.expm1(-(2 * orders - 1) * t)) / excess
+        fraction = excess / (2 * orders - 1)
+        value = t + np.log1p(fraction * np.expm1(-(2 * orders - 1) * t)) / excess
         value = value + gamma(16) * (t + (t + 1) / excess)
         # no divergence exceeds the largest loss, or what the rho implies
         return np.minimum(np.maximum(value, 0.0), np.minimum(t, orders * half_square(t)))

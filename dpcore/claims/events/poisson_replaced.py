@@ -38,7 +38,7 @@ from dpcore.event import Claims, CompoundEvent, Direction, Event, TwoEnds, large
 from dpcore.rounding import gamma, up
 
 _TINY = 1e-298
-_FAR = 37.0  # noise widths: the tail beyond is 6e-300
+_CUTOFF = 37.0  # noise widths: the tail beyond is 6e-300
 
 
 @attrs.frozen(kw_only=True)
@@ -96,7 +96,7 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
         """q (tail(t - c) - a tail(t + c)) - (a - 1)(1 - q) tail(t), at the best t between two."""
         q = self.sampling_probability
         shape = np.shape(epsilons)
-        low, high = np.zeros(shape), np.full(shape, _FAR + c)
+        low, high = np.zeros(shape), np.full(shape, _CUTOFF + c)
         base = math.log1p(-q) if q < 1 else -math.inf
         # the likelihood ratio increases in t: bisection for where it is e^epsilon
         for _ in range(60):

@@ -57,14 +57,12 @@ from dpcore.rounding import down, up
 
 _ORDERS = 1 + np.geomspace(1e-2, 1e4, 121)
 _POISSON = math.inf
-_SHARES = 1 << 16  # c
+_FRACTIONS = 1 << 16  # c
 _HINGES = 64  # weights of nu
 _STEEP = 3.0  # log of r: chords of h end here
 _LEAST, _STEEPEST = 1e-9, 300.0  # log(1/gamma)
-_FARTHEST = 600.0
-_LOSSES = np.concatenate(
-    [-np.geomspace(_FARTHEST, 1e-7, 900), [0.0], np.geomspace(1e-7, _FARTHEST, 900)]
-)
+_LIMIT = 600.0
+_LOSSES = np.concatenate([-np.geomspace(_LIMIT, 1e-7, 900), [0.0], np.geomspace(1e-7, _LIMIT, 900)])
 
 
 @attrs.frozen(kw_only=True)
@@ -106,13 +104,13 @@ class RandomStoppingEvent(CompoundEvent, VectorCurve):
         root = scipy.optimize.brentq(excess, _LEAST, _STEEPEST, xtol=1e-14, rtol=1e-13)
         return up(root * (1 + 1e-9), roundings=10)
 
-    def falls(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+    def falls(self, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
         """-log w at shares c in [0, 1]."""
         if self.shape == _POISSON:
-            return self.mean * share
+            return self.mean * fraction
         top = self._log_inverse_gamma()
         gamma = math.exp(-top)
-        return (1 + self.shape) * (top + np.log(gamma + (1 - gamma) * share))
+        return (1 + self.shape) * (top + np.log(gamma + (1 - gamma) * fraction))
 
     @property
     def claims(self) -> Claims:
@@ -170,19 +168,19 @@ def _hinges(
     # where the lines a c + height of neighbours cross, so that g takes the lower one of them
     crossings = np.maximum.accumulate(((heights[:-1] - heights[1:]) / np.diff(a))[::-1])
 
-    def most(share: NDArray[np.float64]) -> NDArray[np.float64]:
-        line = len(a) - 1 - np.searchsorted(crossings, share)
-        return np.asarray(np.minimum(up(a[line] * share + heights[line], roundings=10), 1.0))
+    def most(fraction: NDArray[np.float64]) -> NDArray[np.float64]:
+        line = len(a) - 1 - np.searchsorted(crossings, fraction)
+        return np.asarray(np.minimum(up(a[line] * fraction + heights[line], roundings=10), 1.0))
 
     # shares so near to each other that w and w(g) fall by small parts
-    share = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, _SHARES)])
+    fraction = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, _FRACTIONS)])
     # between two shares w is at most that of the first, w(g) at least that of the second
-    fall, later = event.falls(share[:-1]), event.falls(most(share[1:]))
+    fall, later = event.falls(fraction[:-1]), event.falls(most(fraction[1:]))
     # gamma is known to a part in 2e-9 of its logarithm
     errs = 1e-12 + (0.0 if event.shape == _POISSON else (1 + event.shape) * 1e-8 * (1 + fall[-1]))
     slope, offset = errs - fall, fall - later - errs - 1e-15 * later
     first = float(np.min(offset)) - 1e-9
-    need(first > -_FARTHEST, NoClaimError, f"{label_of(event)}: so many runs tell all")
+    need(first > -_LIMIT, NoClaimError, f"{label_of(event)}: so many runs tell all")
     # nearer to each other where h begins to rise, which ends a curve
     logs = first + (_STEEP - first) * np.linspace(0.0, 1.0, _HINGES) ** 2
     r, slope, offset = np.exp(logs), np.exp(np.minimum(slope, 0.0)), np.exp(offset)

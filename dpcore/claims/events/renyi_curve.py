@@ -38,8 +38,8 @@ def renyi_to_delta(
         if math.isfinite(bound):
             log_excess = math.log(excess)
             # 1 / alpha loses what alpha is above 1; alpha - 1 is exact below 2
-            share = log_excess - math.log(alpha) if excess < 1 else math.log1p(-1 / alpha)
-            log = excess * (bound - epsilons) - log_excess + alpha * share
+            fraction = log_excess - math.log(alpha) if excess < 1 else math.log1p(-1 / alpha)
+            log = excess * (bound - epsilons) - log_excess + alpha * fraction
             # the size of the terms, of which a share covers their rounding errors
             size = max(1.0, abs(log_excess) / 39) + excess * (bound + epsilons)
             best = np.minimum(best, log + _ALLOWED * size)
@@ -99,11 +99,11 @@ class RenyiEvent(Event, VectorCurve):
         inside = after < len(knots)
         right_knot = np.minimum(after, len(knots) - 1)
         left_knot = right_knot - 1
-        share = (orders - knots[left_knot]) / (knots[right_knot] - knots[left_knot])
+        fraction = (orders - knots[left_knot]) / (knots[right_knot] - knots[left_knot])
         with np.errstate(invalid="ignore"):
             value = (
-                np.where(share < 1, (1 - share) * moments[left_knot], 0.0)
-                + share * moments[right_knot]
+                np.where(fraction < 1, (1 - fraction) * moments[left_knot], 0.0)
+                + fraction * moments[right_knot]
             )
             value = up(value / (orders - 1), roundings=20)
         # at a given order the claim itself, without the error of an interpolation
@@ -157,11 +157,11 @@ class CurveEvent(Event, VectorCurve):
         low, high = knots[right - 1], knots[right]
         # (e^x - 1)/(e^y - 1) for 0 <= x <= y, without an overflow
         x, y = np.clip(epsilons, low, high) - low, high - low
-        share = np.exp(x - y) * np.expm1(-x) / np.expm1(-y)
-        value = deltas[right - 1] * (1 - share) + deltas[right] * share
+        fraction = np.exp(x - y) * np.expm1(-x) / np.expm1(-y)
+        value = deltas[right - 1] * (1 - fraction) + deltas[right] * fraction
         # a share that is rounded up would take the value below the chord: its exponent errs by 3 u
         # of epsilon, and the rest by a few roundings
-        error = gamma(16) * (1 + high) * share
+        error = gamma(16) * (1 + high) * fraction
         value = up(value + error * deltas[right - 1], roundings=20)
         value = np.clip(value, deltas[right], deltas[right - 1])
         return np.asarray(np.where(epsilons >= knots[-1], deltas[-1], value))

@@ -50,13 +50,13 @@ class WithoutReplacementEvent(CompoundEvent, VectorCurve):
         )
 
     @property
-    def _share(self) -> float:
+    def _fraction(self) -> float:
         return self.size / self.records
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above at an array of epsilons >= 0, rounded up, shape (k,)."""
         # q is rounded up and the inner loss down: both raise the bound
-        q = min(1.0, up(self._share, roundings=1))
+        q = min(1.0, up(self._fraction, roundings=1))
         with np.errstate(over="ignore"):
             ratio = np.expm1(np.minimum(epsilons, 700.0)) / q
         base_epsilons = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
@@ -70,7 +70,7 @@ class WithoutReplacementEvent(CompoundEvent, VectorCurve):
         """The base's, moved as the losses are."""
         if (base := largest_loss(self.event, direction)) is None or base > 500:
             return None
-        return up(math.log1p(self._share * math.expm1(base)), roundings=6)
+        return up(math.log1p(self._fraction * math.expm1(base)), roundings=6)
 
     @property
     def claims(self) -> Claims:
@@ -81,6 +81,6 @@ class WithoutReplacementEvent(CompoundEvent, VectorCurve):
         base = self.event.claims
         pure = base.pure
         if pure is not None and pure <= 500:
-            pure = up(math.log1p(self._share * math.expm1(pure)), roundings=6)
+            pure = up(math.log1p(self._fraction * math.expm1(pure)), roundings=6)
         mu = base.mu if self.size == self.records else None
         return Claims(pure=pure, mu=mu, rho=base.rho, renyi=base.renyi)

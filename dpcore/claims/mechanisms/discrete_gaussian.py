@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_field, positive, positive_integer
 from dpcore.claims.events.gaussian import GaussianEvent
-from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_distribution
 from dpcore.claims.mechanisms.noise.release import (
     Executed,
     OnIntegers,
@@ -30,7 +30,7 @@ from dpcore.claims.mechanisms.noise.release import (
     whole_numbers_only,
 )
 from dpcore.event import Claims, Direction, Event, TwoEnds
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore.mechanism import Arithmetic, Needs, Prepared, free
 from dpcore.query import Query
 from dpcore.rounding import gamma, half_square, up
@@ -39,7 +39,7 @@ from dpcore.sensitivity import Distance, Sensitivity
 _WIDEST = 2.0**16
 _EXPONENTS = 6000  # roundings: an exponent of at most 745 errs by 3 u, in a tail and in the total
 _DENORMAL = 2.0**-960  # more than all masses that are no normal numbers
-_REACH = 38.5  # beyond this many widths the masses are below 1e-322
+_CUTOFF = 38.5  # beyond this many widths the masses are below 1e-322
 
 
 @attrs.frozen(kw_only=True, slots=False)
@@ -70,8 +70,8 @@ class DiscreteGaussianEvent(Event, TwoEnds):
     @cached_property
     def _tails(self) -> NDArray[np.float64]:
         """T(m) for m = -reach ... reach + 1."""
-        reach = math.ceil(_REACH * self.noise_width) + 1
-        k = np.arange(-reach, reach + 1.0)
+        cutoff = math.ceil(_CUTOFF * self.noise_width) + 1
+        k = np.arange(-cutoff, cutoff + 1.0)
         with np.errstate(over="ignore"):
             mass = np.exp(np.maximum(-0.5 * (k / self.noise_width) ** 2, -745.0))
         # summed from the smallest masses on, so that a tail keeps its relative accuracy
@@ -79,8 +79,10 @@ class DiscreteGaussianEvent(Event, TwoEnds):
         return np.concatenate([tails / tails[0], [0.0]])
 
     def _tail(self, m: NDArray[np.float64]) -> NDArray[np.float64]:
-        reach = (len(self._tails) - 2) // 2
-        return np.asarray(self._tails[np.clip(m + reach, 0, len(self._tails) - 1).astype(np.int64)])
+        cutoff = (len(self._tails) - 2) // 2
+        return np.asarray(
+            self._tails[np.clip(m + cutoff, 0, len(self._tails) - 1).astype(np.int64)]
+        )
 
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
@@ -110,7 +112,7 @@ class DiscreteGaussianEvent(Event, TwoEnds):
 
 
 _EXACT = (3.0, 2.0**16)  # widths, and
-_FARTHEST = 2**20  # shifts, for which the exact curve of one coordinate is used
+_LIMIT = 2**20  # shifts, for which the exact curve of one coordinate is used
 _SMOOTH = 300.0  # the smoothing lemma costs less than 1e-4 of mu from here on
 
 
@@ -146,21 +148,21 @@ class DiscreteGaussian(Executed):
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """The tightest of the three claims above that applies."""
-        width, far, adjacency = self.noise_width, sensitivity.unit, sensitivity.adjacency
-        if query.real_size == 1 and _EXACT[0] <= width <= _EXACT[1] and far <= _FARTHEST:
-            shift = max(1, math.floor(far))  # two integers differ by an integer
+        width, tail, adjacency = self.noise_width, sensitivity.unit, sensitivity.adjacency
+        if query.real_size == 1 and _EXACT[0] <= width <= _EXACT[1] and tail <= _LIMIT:
+            shift = max(1, math.floor(tail))  # two integers differ by an integer
             return DiscreteGaussianEvent(noise_width=width, shift=shift, adjacency=adjacency)
         # any number of coordinates: the Gaussian of the smoothing lemma, or else the zCDP claim
         if width >= _SMOOTH:
-            mu = up(far / width / math.sqrt(1 - (3 / width) ** 2), roundings=5)
+            mu = up(tail / width / math.sqrt(1 - (3 / width) ** 2), roundings=5)
             return GaussianEvent(mu=mu, adjacency=adjacency)
         from dpcore.claims.events.concentrated import ZcdpEvent
 
-        return ZcdpEvent(rho=up(0.5 * (far / width) ** 2, roundings=3), adjacency=adjacency)
+        return ZcdpEvent(rho=up(0.5 * (tail / width) ** 2, roundings=3), adjacency=adjacency)
 
-    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> NormalSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> NormalDistribution:
         """The law itself: nothing is rounded."""
-        return NormalSpread(width=self.noise_width, step=1.0)
+        return NormalDistribution(width=self.noise_width, step=1.0)
 
     def refusal(self, query: Query) -> str:
         """Why the query's values are not whole numbers, or empty."""
@@ -168,4 +170,6 @@ class DiscreteGaussian(Executed):
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the sampler\'s tables, which depend on the width alone."""
-        return OnIntegers(gaussian_law(drawable(self.noise_width), query.real_size).symmetric)
+        return OnIntegers(
+            gaussian_distribution(drawable(self.noise_width), query.real_size).symmetric
+        )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
 from dpcore.claims.events.randomized_response import PureEvent
-from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_law
+from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_distribution
 from dpcore.claims.mechanisms.noise.release import (
     LaplaceNoise,
     OnIntegers,
@@ -28,7 +28,7 @@ from dpcore.claims.mechanisms.noise.release import (
     whole_numbers_only,
 )
 from dpcore.event import Claims, Direction, Event, VectorCurve
-from dpcore.interval import LaplaceSpread
+from dpcore.interval import LaplaceDistribution
 from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.query import Query
 from dpcore.rounding import down, gamma, half_square, up
@@ -126,9 +126,9 @@ class DiscreteLaplace(LaplaceNoise):
         # several coordinates can lie above the curve of one, so only the pure epsilon is claimed
         return PureEvent(epsilon=up(sensitivity.unit / scale, roundings=3), adjacency=adjacency)
 
-    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> LaplaceSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> LaplaceDistribution:
         """The law itself: nothing is rounded."""
-        return LaplaceSpread(scale=self.noise_scale, step=1.0)
+        return LaplaceDistribution(scale=self.noise_scale, step=1.0)
 
     def refusal(self, query: Query) -> str:
         """Why the query's values are not whole numbers, or empty."""
@@ -136,4 +136,6 @@ class DiscreteLaplace(LaplaceNoise):
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the sampler\'s tables, which depend on the scale alone."""
-        return OnIntegers(laplace_law(drawable(self.noise_scale), query.real_size).symmetric)
+        return OnIntegers(
+            laplace_distribution(drawable(self.noise_scale), query.real_size).symmetric
+        )

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from dpcore.checks import need_field
 from dpcore.claims.events.exponential import ExponentialMechanismEvent
 from dpcore.claims.mechanisms.choice import Choice
-from dpcore.claims.mechanisms.noise.exponential import ExpCoins, uniform_below
+from dpcore.claims.mechanisms.noise.exponential import BernoulliExp, uniform_below
 from dpcore.claims.mechanisms.noise.grid import Grid
 from dpcore.claims.mechanisms.noise.release import Executed
 from dpcore.errors import need
 from dpcore.exact import Exact
-from dpcore.interval import ChoiceSpread
+from dpcore.interval import ChoiceDistribution
 from dpcore.mechanism import Prepared, summed
 from dpcore.query import Query
 from dpcore.randomness import Stream
@@ -81,17 +81,19 @@ class Exponential(Choice, Executed):
     def rate(self, query: Query, sensitivity: Sensitivity) -> tuple[int, Fraction]:
         """log2 of the step, and epsilon over the range in steps; the plan fixes both."""
         if query.values == "integers":
-            return 0, Fraction(self.epsilon) / Fraction(sensitivity.reach)
+            return 0, Fraction(self.epsilon) / Fraction(sensitivity.range_sensitivity)
         # rounding moves a score's change by up to a step, so the range of changes by up to two
-        exponent = Grid.for_release(sensitivity.reach, query.real_size, Distance.LINF).exponent
-        steps = Fraction(sensitivity.reach) / Fraction(2) ** exponent + 2
+        exponent = Grid.for_release(
+            sensitivity.range_sensitivity, query.real_size, Distance.LINF
+        ).exponent
+        steps = Fraction(sensitivity.range_sensitivity) / Fraction(2) ** exponent + 2
         return exponent, Fraction(self.epsilon) / steps
 
-    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> ChoiceSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> ChoiceDistribution:
         """Of the chosen score below the best one; scores that are no integers were rounded."""
         exponent, rate = self.rate(query, sensitivity)
         step = 2.0**exponent
-        return ChoiceSpread(
+        return ChoiceDistribution(
             scale=up(step / float(rate), roundings=2),
             candidates=query.real_size,
             rounding=0.0 if query.values == "integers" else step,
@@ -100,19 +102,19 @@ class Exponential(Choice, Executed):
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the rate, which the plan fixes."""
         exponent, rate = self.rate(query, sensitivity)
-        return _AtRate(exponent, ExpCoins(rate))
+        return _AtRate(exponent, BernoulliExp(rate))
 
 
 @attrs.frozen
 class _AtRate:
     exponent: int
-    coins: ExpCoins
+    randomness: BernoulliExp
 
     def __call__(self, value: Any, query: Query, noise: Stream) -> NDArray[Any]:
         scores = _steps(summed(value, query), self.exponent)
         best = max(scores)
         indicator = np.zeros(len(scores))
-        indicator[chosen([best - score for score in scores], self.coins, noise)] = 1.0
+        indicator[chosen([best - score for score in scores], self.randomness, noise)] = 1.0
         return indicator.reshape(query.shape)
 
 
@@ -130,38 +132,38 @@ def _steps(scores: NDArray[np.float64] | Exact, exponent: int) -> list[int]:
 
 
 _FIRST, _MOST = 64, 4096  # tries at once
-_COIN = 1 << 62  # the largest exponent of one coin
+_TRIAL = 1 << 62  # the largest exponent of one coin
 
 
-def chosen(behind: Sequence[int], coins: ExpCoins, stream: Stream) -> int:
+def chosen(behind: Sequence[int], randomness: BernoulliExp, stream: Stream) -> int:
     """The chosen index.
 
     Args:
         behind: How far each candidate is behind the best one, >= 0, one of them 0; of any size.
-        coins: Of the rate.
+        randomness: Of the rate.
 
     Raises:
         ValueError: there are no candidates, or none of them is the best.
     """
     need(behind and min(behind) == 0, ValueError, "needs candidates, of which one is the best")
     # a coin's exponent is at most 2^62; `_shows_heads` tosses for what lies above
-    first = np.array([min(n, _COIN) for n in behind], dtype=np.int64)
+    first = np.array([min(n, _TRIAL) for n in behind], dtype=np.int64)
     tries = _FIRST
     while True:
         candidates = uniform_below(len(behind), tries, stream)
-        heads = coins.toss(first[candidates], stream)
+        heads = randomness.toss(first[candidates], stream)
         # tries are independent, so the first success of a batch is that of single tries
         for index in candidates[heads]:
-            if _shows_heads(behind[int(index)] - _COIN, coins, stream):
+            if _shows_heads(behind[int(index)] - _TRIAL, randomness, stream):
                 return int(index)
         tries = min(2 * tries, _MOST)
 
 
-def _shows_heads(exponent: int, coins: ExpCoins, stream: Stream) -> bool:
+def _shows_heads(exponent: int, randomness: BernoulliExp, stream: Stream) -> bool:
     """Whether a coin for the rest of an exponent shows heads: independent coins multiply."""
     while exponent > 0:
-        (heads,) = coins.toss(np.array([min(exponent, _COIN)], dtype=np.int64), stream)
+        (heads,) = randomness.toss(np.array([min(exponent, _TRIAL)], dtype=np.int64), stream)
         if not heads:
             return False
-        exponent -= _COIN
+        exponent -= _TRIAL
     return True

@@ -10,14 +10,14 @@ from dpcore.checks import one_of, positive
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.hit_mixture import HitMixtureEvent
 from dpcore.claims.mechanisms.noise.grid import Grid
-from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_distribution
 from dpcore.claims.mechanisms.noise.release import Executed, InFloats, OnGrid, drawable
 from dpcore.event import Event
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore.mechanism import Arithmetic, Needs, Prepared, free
 from dpcore.query import Query
 from dpcore.rounding import up
-from dpcore.sensitivity import AnySensitivity, Distance, Sensitivity, SensitivityLaw
+from dpcore.sensitivity import AnySensitivity, Distance, Sensitivity, SensitivityDistribution
 
 _SMOOTHING = 3.0  # s2 of T13, in steps: e_{s2} < 1e-76
 
@@ -42,8 +42,8 @@ class Gaussian(Executed):
     * `noise: float`. Floating-point Gaussian draws: the claim holds in real arithmetic only, as
       low bits can tell neighbours apart (Mironov 2012).
 
-    Where the sensitivity is a `HitLaw`, the unit of the noise and of the grid is its smallest atom,
-    and atom a is a shift of
+    Where the sensitivity is a `HitDistribution`, the unit of the noise and of the grid is its
+    smallest atom, and atom a is a shift of
     :math:`\mu_a=(a/g+\sqrt d)/(\text{noise\_multiplier}\,\Delta_{grid})`: the rounding is added to
     every atom.
 
@@ -56,7 +56,7 @@ class Gaussian(Executed):
 
     needs: ClassVar[Needs] = Needs(
         distance=Distance.L2,
-        sensitivities=(Sensitivity, SensitivityLaw),
+        sensitivities=(Sensitivity, SensitivityDistribution),
         integers=True,
         additive=True,
         persons=True,
@@ -89,13 +89,13 @@ class Gaussian(Executed):
         steps = _steps(self.grid(query, sensitivity), sensitivity.smallest)
         return up(math.hypot(self.noise_multiplier * steps, _SMOOTHING), roundings=3)
 
-    def noise_distribution(self, query: Query, sensitivity: AnySensitivity) -> NormalSpread:
+    def noise_distribution(self, query: Query, sensitivity: AnySensitivity) -> NormalDistribution:
         """A discrete Gaussian on the grid, whose rounding adds half a step."""
         if self.noise == "float":
-            return NormalSpread(width=self.noise_std(sensitivity))
+            return NormalDistribution(width=self.noise_std(sensitivity))
         step = self.grid(query, sensitivity).step
         width = self.width(query, sensitivity) * step
-        return NormalSpread(width=width, step=step, rounding=step / 2)
+        return NormalDistribution(width=width, step=step, rounding=step / 2)
 
     def event(self, query: Query, sensitivity: AnySensitivity, moved: float | None = None) -> Event:
         """A Gaussian of mu = 1/noise_multiplier, rounded up; of a law, the mixture over its atoms.
@@ -106,23 +106,23 @@ class Gaussian(Executed):
             ParameterError: the sensitivity is too far from 1 for a grid.
         """
         grid = self.grid(query, sensitivity) if self.noise == "grid" else None
-        if isinstance(sensitivity, SensitivityLaw):
+        if isinstance(sensitivity, SensitivityDistribution):
             return self._mixture(sensitivity, grid)
         # rounding up also covers the factor 1 + d 1e-76 of the smoothing lemma
-        mu, share = up(1.0, roundings=3) / self.noise_multiplier, 1.0
+        mu, fraction = up(1.0, roundings=3) / self.noise_multiplier, 1.0
         if moved is not None:
-            share = moved / sensitivity.smallest
+            fraction = moved / sensitivity.smallest
             # on the grid a movement is one of rounded values, which rounding may lengthen
             if grid is not None:
-                share = _steps(grid, moved) / _steps(grid, sensitivity.smallest)
-        if share < 1:
-            mu = up(share / self.noise_multiplier, roundings=5)
+                fraction = _steps(grid, moved) / _steps(grid, sensitivity.smallest)
+        if fraction < 1:
+            mu = up(fraction / self.noise_multiplier, roundings=5)
         return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 
-    def _mixture(self, sensitivity: SensitivityLaw, grid: Grid | None) -> HitMixtureEvent:
+    def _mixture(self, sensitivity: SensitivityDistribution, grid: Grid | None) -> HitMixtureEvent:
         """Given the order, a Gaussian shifted by its atom, in noise widths, rounded up."""
-        law = sensitivity.moved
-        atoms = np.array(law.atoms)
+        distribution = sensitivity.moved
+        atoms = np.array(distribution.atoms)
         # every atom may grow by the rounding, the smallest one too, which is the unit
         if grid is not None:
             atoms = np.ldexp(atoms, -grid.exponent) + _steps(grid, 0.0)
@@ -133,8 +133,8 @@ class Gaussian(Executed):
                 np.array([r / self.noise_multiplier for r in relative.tolist()]),
                 roundings=3,
             ),
-            weights=law.weights,
-            uncovered=law.uncovered,
+            weights=distribution.weights,
+            uncovered=distribution.uncovered,
             adjacency=sensitivity.adjacency,
         )
 
@@ -143,8 +143,10 @@ class Gaussian(Executed):
         if self.noise == "float":
             std = self.noise_std(sensitivity)
             return InFloats(lambda count, noise: std * noise.normal(count))
-        law = gaussian_law(drawable(self.width(query, sensitivity)), query.real_size)
-        return OnGrid(self.grid(query, sensitivity), law.symmetric)
+        distribution = gaussian_distribution(
+            drawable(self.width(query, sensitivity)), query.real_size
+        )
+        return OnGrid(self.grid(query, sensitivity), distribution.symmetric)
 
 
 def _steps(grid: Grid, distance: float) -> float:

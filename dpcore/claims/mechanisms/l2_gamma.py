@@ -41,7 +41,7 @@ from dpcore.randomness import Stream
 from dpcore.rounding import half_square, up
 from dpcore.sensitivity import Distance, Sensitivity
 
-_REACH = 9.0  # cells reach this many standard deviations
+_CUTOFF = 9.0  # cells reach this many standard deviations
 _RADII, _ANGLES = 96, 2048
 _LARGEST = 700.0  # nats: e^epsilon is a float up to here
 _PAD = 1e-9  # relative, granted to the ends of cells
@@ -53,8 +53,8 @@ Array = NDArray[np.float64]
 def _corners(d: int) -> tuple[Array, Array, Array, Array]:
     """Cells of the normal law, shapes (97,) and (2049,), and r and s at their ends."""
     # r and s are cut into cells at quantiles of the normal law, from the smaller tail
-    radii = np.linspace(-_REACH, _REACH, _RADII + 1)
-    angles = np.linspace(-_REACH, _REACH, _ANGLES + 1)
+    radii = np.linspace(-_CUTOFF, _CUTOFF, _RADII + 1)
+    angles = np.linspace(-_CUTOFF, _CUTOFF, _ANGLES + 1)
     r = np.where(
         radii < 0,
         scipy.special.gammaincinv(d, scipy.special.ndtr(np.minimum(radii, 0.0))),

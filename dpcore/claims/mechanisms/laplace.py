@@ -7,9 +7,9 @@ import attrs
 
 from dpcore.checks import one_of
 from dpcore.claims.events.laplace import LaplaceEvent
-from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_law
+from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_distribution
 from dpcore.claims.mechanisms.noise.release import InFloats, LaplaceNoise, OnGrid, drawable
-from dpcore.interval import LaplaceSpread
+from dpcore.interval import LaplaceDistribution
 from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.query import Query
 from dpcore.rounding import up
@@ -52,13 +52,13 @@ class Laplace(LaplaceNoise):
         steps = self.grid(query, sensitivity).sensitivity(sensitivity.unit)
         return Fraction(self.noise_scale) / Fraction(sensitivity.unit) * steps
 
-    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> LaplaceSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> LaplaceDistribution:
         """A Laplace law; on the grid two roundings of half a step each are added."""
         if self.noise == "float":
-            return LaplaceSpread(scale=self.noise_scale)
+            return LaplaceDistribution(scale=self.noise_scale)
         step = self.grid(query, sensitivity).step
         scale = up(float(self.scale(query, sensitivity)), roundings=1) * step
-        return LaplaceSpread(scale=scale, rounding=step)
+        return LaplaceDistribution(scale=scale, rounding=step)
 
     def event(
         self, query: Query, sensitivity: Sensitivity, moved: float | None = None
@@ -81,5 +81,7 @@ class Laplace(LaplaceNoise):
 
             return InFloats(lambda count, noise: self.noise_scale * laplace(count, noise))
         # floor(X) lies half a step low on average, which `halves` adds back
-        law = laplace_law(drawable(self.scale(query, sensitivity)), query.real_size)
-        return OnGrid(self.grid(query, sensitivity), law.floored, halves=1)
+        distribution = laplace_distribution(
+            drawable(self.scale(query, sensitivity)), query.real_size
+        )
+        return OnGrid(self.grid(query, sensitivity), distribution.floored, halves=1)

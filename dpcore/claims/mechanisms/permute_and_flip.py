@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from dpcore.checks import need_field
 from dpcore.claims.events.randomized_response import PureEvent
 from dpcore.claims.mechanisms.choice import Choice
-from dpcore.claims.mechanisms.noise.exponential import ExpCoins, uniform_below
+from dpcore.claims.mechanisms.noise.exponential import BernoulliExp, uniform_below
 from dpcore.claims.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.claims.mechanisms.noise.release import Executed
 from dpcore.errors import need
-from dpcore.interval import ChoiceSpread
+from dpcore.interval import ChoiceDistribution
 from dpcore.mechanism import Prepared, summed
 from dpcore.query import Query
 from dpcore.randomness import Stream
@@ -62,11 +62,11 @@ class PermuteAndFlip(Choice, Executed):
         self.grid(query, sensitivity)
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
 
-    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> ChoiceSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> ChoiceDistribution:
         """Of the chosen score below the best one: no worse than the exponential mechanism's."""
         grid = self.grid(query, sensitivity)
         scale = 2 * float(grid.sensitivity(sensitivity.unit)) * grid.step / self.epsilon
-        return ChoiceSpread(
+        return ChoiceDistribution(
             scale=up(scale, roundings=4), candidates=query.real_size, rounding=grid.step
         )
 
@@ -74,28 +74,28 @@ class PermuteAndFlip(Choice, Executed):
         """With the grid and the rate, which the plan fixes."""
         grid = self.grid(query, sensitivity)
         rate = Fraction(self.epsilon) / (2 * grid.sensitivity(sensitivity.unit))
-        return _OnGrid(grid, ExpCoins(rate))
+        return _OnGrid(grid, BernoulliExp(rate))
 
 
 @attrs.frozen
 class _OnGrid:
     grid: Grid
-    coins: ExpCoins
+    randomness: BernoulliExp
 
     def __call__(self, value: Any, query: Query, noise: Stream) -> NDArray[Any]:
         # differences of clamped scores stay below 2^63, as coins need; clamping lengthens none
         scores = np.clip(self.grid.round(summed(value, query)), -LARGEST // 2, LARGEST // 2)
         indicator = np.zeros(scores.size)
-        indicator[permute_and_flip(scores, self.coins, noise)] = 1.0
+        indicator[permute_and_flip(scores, self.randomness, noise)] = 1.0
         return indicator.reshape(query.shape)
 
 
-def permute_and_flip(scores: NDArray[np.int64], coins: ExpCoins, stream: Stream) -> int:
+def permute_and_flip(scores: NDArray[np.int64], randomness: BernoulliExp, stream: Stream) -> int:
     """The chosen index.
 
     Args:
         scores: Integers within +-2^61, shape (n,), n >= 1.
-        coins: Their rate is epsilon / (2 sensitivity) per unit of score.
+        randomness: Their rate is epsilon / (2 sensitivity) per unit of score.
 
     Raises:
         ValueError: no scores, or one beyond +-2^61.
@@ -106,5 +106,5 @@ def permute_and_flip(scores: NDArray[np.int64], coins: ExpCoins, stream: Stream)
         "needs at least one score, each within +-2^61",
     )
     # the largest score has exponent 0, so at least one coin shows heads
-    winners = np.flatnonzero(coins.toss(scores.max() - scores, stream))
+    winners = np.flatnonzero(randomness.toss(scores.max() - scores, stream))
     return int(winners[uniform_below(winners.size, 1, stream)[0]])

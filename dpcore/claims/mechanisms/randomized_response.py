@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import integer_from, need_field, positive
 from dpcore.claims.events.randomized_response import PureEvent, RandomizedResponseEvent
-from dpcore.claims.mechanisms.noise.exponential import ExpCoins, uniform_below
+from dpcore.claims.mechanisms.noise.exponential import BernoulliExp, uniform_below
 from dpcore.errors import ContractError, need
 from dpcore.event import Event
 from dpcore.mechanism import Arithmetic, Mechanism, Needs, coordinates, free
@@ -138,14 +138,14 @@ def randomized_response(
         ValueError,
         "a category is not in range(count)",
     )
-    coins = ExpCoins(Fraction(epsilon))
+    randomness = BernoulliExp(Fraction(epsilon))
     answers = np.empty_like(true)
     waiting = np.arange(true.size)
     while waiting.size:
         candidates = uniform_below(count, waiting.size, stream)
         # exponent 0 for the true category, whose coin always shows heads, and 1 for others
         differs = (candidates != true[waiting]).astype(np.int64)
-        mask = coins.toss(differs, stream)
+        mask = randomness.toss(differs, stream)
         answers[waiting[mask]] = candidates[mask]
         waiting = waiting[~mask]
     return answers.reshape(np.shape(categories))

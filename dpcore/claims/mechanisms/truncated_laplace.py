@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_field, positive, positive_integer
 from dpcore.claims.events.randomized_response import response_curve
-from dpcore.claims.mechanisms.noise.discrete_laplace import floored_law
+from dpcore.claims.mechanisms.noise.discrete_laplace import floored_distribution
 from dpcore.claims.mechanisms.noise.grid import LARGEST
 from dpcore.claims.mechanisms.noise.release import LaplaceNoise, OnGrid, drawable
 from dpcore.event import Claims, Direction, Event, VectorCurve
@@ -147,5 +147,5 @@ class TruncatedLaplace(LaplaceNoise):
         scale, bound = self.steps(query, sensitivity)
         # scale and bound are both drawn as integers, so both must be narrow enough
         drawable(scale if bound <= LARGEST else Fraction(bound))
-        draw = floored_law(scale, query.real_size, steps=bound)
+        draw = floored_distribution(scale, query.real_size, steps=bound)
         return OnGrid(self.grid(query, sensitivity), draw, halves=1)

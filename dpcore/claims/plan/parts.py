@@ -15,12 +15,12 @@ PREDICTED, SCORE = "predicted", "score"
 so, how much it leans to the second, in [0, 1]."""
 
 
-def held_out(records: int, share: float) -> int:
+def hold_out_size(records: int, fraction: float) -> int:
     """Records in the hold-out of a public count: floor(share * n)."""
-    return math.floor(share * records)
+    return math.floor(fraction * records)
 
 
-def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
+def part_domain(domain: Domain, adjacency: Adjacency, fraction: float) -> Domain:
     """The domain of what the learners see, after the hold-out is taken away.
 
     Under a replacement relation the count is exact and public; under add/remove every record is
@@ -64,23 +64,23 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
             domain.limit or "private",
             "data.domain",
         )
-    if share == 0:
+    if fraction == 0:
         return domain
     # A fixed number is held out, so that the sizes of both parts are public as well.
-    holdout_size = held_out(domain.exact, share)
+    holdout_size = hold_out_size(domain.exact, fraction)
     need(
         1 <= holdout_size < domain.exact,
         "evaluate",
         f"a share that leaves both parts of {domain.exact} records",
         "holdout",
-        share,
+        fraction,
         "evaluate.holdout",
     )
     return domain.of_part(domain.exact - holdout_size)
 
 
 def evaluated_domain(
-    domain: Domain, adjacency: Adjacency, share: float, *, scored: bool = False
+    domain: Domain, adjacency: Adjacency, fraction: float, *, scored: bool = False
 ) -> Domain:
     """What is public about evaluated records: the declared columns, groups, and `predicted`.
 
@@ -91,10 +91,10 @@ def evaluated_domain(
     Raises:
         ParameterError: nothing is held out, or a column has the name of a prediction.
     """
-    part_domain(domain, adjacency, share)  # the unit and the count fit
-    if not 0 < share < 1:
+    part_domain(domain, adjacency, fraction)  # the unit and the count fit
+    if not 0 < fraction < 1:
         raise ParameterError(
-            "a release of another one", "a hold-out to evaluate it on", "holdout", share,
+            "a release of another one", "a hold-out to evaluate it on", "holdout", fraction,
             "evaluate.holdout",
             message="a release `of` another one needs a hold-out: add evaluate: {holdout: SHARE}",
         )  # fmt: skip
@@ -117,7 +117,7 @@ def evaluated_domain(
         columns[SCORE] = Range(0.0, 1.0)
     # The number of held-out records follows from two public numbers; where the count is private it
     # stays undeclared.
-    exact = held_out(domain.records, share) if adjacency.replaces else None
+    exact = hold_out_size(domain.records, fraction) if adjacency.replaces else None
     limit = None if adjacency.replaces else domain.at_most
     # What is held out are rows that count, so that no condition is left.
     return attrs.evolve(

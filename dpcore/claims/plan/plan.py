@@ -11,7 +11,7 @@ from dpcore.bound import Components
 from dpcore.claims.plan.request import Request
 from dpcore.claims.plan.schedule import Schedule
 from dpcore.guarantee import Guarantee, Payer
-from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.randomness import PublicRandomness, SecretRandomness
 from dpcore.shown import Drawn
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpcore.private.engines.base import Engine
     from dpcore.private.function_answers import Predictor
     from dpcore.private.outcome import Outcome
-    from dpcore.private.release_context import Door
+    from dpcore.private.release_context import ReleaseBoundary
     from dpcore.source import DeclaredSource, Source
     from dpcore.transcript.replay_process import Replayer
 
@@ -35,8 +35,8 @@ class Plan(Drawn):
     Args:
         schedule: What will be done.
         guarantee: What the run will be entitled to say.
-        coins: The public coins the plan was made at; None if every run draws new ones, because a
-            bound holds with a probability over them.
+        randomness: The public coins the plan was made at; None if every run draws new ones, because
+            a bound holds with a probability over them.
         components: What it is made of, and on whose code that rests.
         resources, limits: What a run needs of the machine, about, and what it may need;
             `dpcore.price` attaches both.
@@ -44,7 +44,7 @@ class Plan(Drawn):
 
     schedule: Schedule
     guarantee: Guarantee
-    coins: PublicCoins | None
+    randomness: PublicRandomness | None
     components: Components = attrs.field(repr=False)
     resources: Resources = attrs.field(default=None)
     limits: Limits = attrs.field(default=None)
@@ -67,18 +67,22 @@ class Plan(Drawn):
         return self.schedule.request
 
     @property
-    def most_asks(self) -> int:
+    def most_queries(self) -> int:
         """The largest number of answers that a run may publish."""
         releases = self.schedule.releases
-        return sum(ask.query.at_most for scheduled in releases for ask in scheduled.asks.values())
+        return sum(
+            planned_query.query.at_most
+            for scheduled in releases
+            for planned_query in scheduled.queries.values()
+        )
 
     def run(
         self,
         table: Table | Source | DeclaredSource,
         *,
         engine: Engine | None = None,
-        secret: SecretCoins | None = None,
-        door: Door | None = None,
+        secret: SecretRandomness | None = None,
+        release_through: ReleaseBoundary | None = None,
         progress: Callable[[], None] | None = None,
         points: Mapping[str, Table] | None = None,
         reservation: Payer | None = None,
@@ -96,7 +100,7 @@ class Plan(Drawn):
             engine: Holds the records of a source; a local one for this call if None. It is the
                 caller's to close.
             secret: Fresh secure coins if None; known ones void the guarantee.
-            door: The mechanism's own if None; anything else voids the guarantee.
+            release_through: The mechanism's own if None; anything else voids the guarantee.
             progress: Called after every answer.
             points: By the name of each function release, public points to predict at: chosen
                 without looking at the records.
@@ -127,7 +131,7 @@ class Plan(Drawn):
             table,
             engine=engine,
             secret=secret,
-            door=door,
+            release_through=release_through,
             progress=progress,
             points=points,
             reservation=reservation,
@@ -139,7 +143,7 @@ class Plan(Drawn):
         self,
         table: Table | Source | DeclaredSource,
         *,
-        secret: SecretCoins | None = None,
+        secret: SecretRandomness | None = None,
         reservation: Payer | None = None,
     ) -> Predictor:
         """Open the records and serve the plan's only release, a function, through its oracle.

@@ -14,14 +14,14 @@ from dpcore.claims.sampling import amplify, amplify_sum
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, NoClaimError, need
 from dpcore.event import Event
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.mechanism import AnyMechanism, Mechanism, Prepared, is_calibrated
 from dpcore.query import Query, SumQuery
-from dpcore.sensitivity import AnySensitivity, OverCoins
+from dpcore.sensitivity import AnySensitivity, OverRandomness
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
-class Ask:
+class PlannedQuery:
     """One planned query with its bound and mechanism; `share` is relative to all others.
 
     A mechanism whose free field is set is explicit: composed as it is.
@@ -66,7 +66,7 @@ class Ask:
         return cast(Mechanism, self._calibrated).prepared(self.query, self.taken)
 
     @cached_property
-    def spread(self) -> NoiseLaw | None:
+    def noise_distribution(self) -> NoiseDistribution | None:
         """The law of the calibrated noise on each coordinate, where the mechanism states one."""
         return self._calibrated.noise_distribution(self.query, self.taken)
 
@@ -77,7 +77,9 @@ class Ask:
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone, without what is computed from them."""
         return {
-            name: value for name, value in vars(self).items() if name not in ("release", "spread")
+            name: value
+            for name, value in vars(self).items()
+            if name not in ("release", "noise_distribution")
         }
 
     @property
@@ -96,8 +98,8 @@ class Ask:
     @property
     def charged(self) -> int:
         """How many of its events a run pays for: the asks that one record can be in."""
-        asks, sampling = self.query.at_most, self.query.sampling
-        return asks if sampling is None else sampling.charged(asks)
+        query_count, sampling = self.query.at_most, self.query.sampling
+        return query_count if sampling is None else sampling.charged(query_count)
 
     @property
     def _calibrated(self) -> AnyMechanism:
@@ -113,9 +115,9 @@ class Ask:
 class PaidQueries(Protocol):
     """What is asked of a hold-out about released models, and paid for."""
 
-    def asks(
+    def queries(
         self, releases: tuple[str, ...], domain: Domain, adjacency: Adjacency, holdout: float
-    ) -> tuple[Ask, ...]:
+    ) -> tuple[PlannedQuery, ...]:
         """Every query, with its noise.
 
         Args:
@@ -144,20 +146,22 @@ def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
     return amplify_sum(query.sampling, event, absent_event)
 
 
-def compose(asks: Iterable[Ask], accountant: Accountant) -> Accountant:
+def compose(queries: Iterable[PlannedQuery], accountant: Accountant) -> Accountant:
     """The accountant after every ask, each as often as a record may be in it.
 
     Raises:
         NoClaimError: an event has no claim that this accountant can add up.
     """
     # Every ask is charged as often as it may happen, however often it does.
-    for ask in asks:
-        accountant = accountant.compose(ask.event(), ask.charged)
+    for planned_query in queries:
+        accountant = accountant.compose(planned_query.event(), planned_query.charged)
     return accountant
 
 
-def failure_over_coins(asks: Iterable[Ask]) -> float:
+def failure_over_randomness(queries: Iterable[PlannedQuery]) -> float:
     """The probability, over the public coins, that some ask's bound does not hold; by addition."""
-    validities = [ask.sensitivity.validity for ask in asks]
+    validities = [planned_query.sensitivity.validity for planned_query in queries]
     # A union bound: it needs no independence of bounds that share their coins.
-    return math.fsum(validity.gamma for validity in validities if isinstance(validity, OverCoins))
+    return math.fsum(
+        validity.gamma for validity in validities if isinstance(validity, OverRandomness)
+    )

@@ -10,7 +10,7 @@ from dpcore.bound import Components
 from dpcore.claims.accounting.certainty import Curve
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.accounting.methods.renyi import ZcdpAccountant
-from dpcore.claims.plan.planned_query import compose, failure_over_coins
+from dpcore.claims.plan.planned_query import compose, failure_over_randomness
 from dpcore.claims.plan.schedule import Schedule
 from dpcore.errors import NoClaimError, ReplayError, need, shown
 from dpcore.guarantee import Guarantee, Status
@@ -40,7 +40,7 @@ def require_covered(
     """
     if guarantee.status is Status.NONE:
         return ""
-    request, asks = schedule.request, schedule.asks
+    request, queries = schedule.request, schedule.queries
     budget, claim, limit = request.budget, "epsilon", guarantee.epsilon
     try:
         composed, delta = _compose_covered(schedule, guarantee)
@@ -48,7 +48,7 @@ def require_covered(
         # Of a sweep each point meets the target by itself.
         if budget.rho is not None and len(request.groups) == 1 and upper_end <= limit:
             claim, limit = f"rho = {budget.rho:.6g}, which implies epsilon", budget.epsilon
-            upper_end = compose(asks, ZcdpAccountant(request.adjacency)).epsilon(delta).upper
+            upper_end = compose(queries, ZcdpAccountant(request.adjacency)).epsilon(delta).upper
         if upper_end <= limit * (1 + _ROUNDING):
             return ""
         reason = f"its noise is composed to epsilon = {upper_end:.6g}"
@@ -56,7 +56,10 @@ def require_covered(
         reason = f"no epsilon can be composed from its noise ({refusal.message})"
     reason = f"the lock states {claim} = {limit:.6g}, and {reason}"
     # Sensitivities are the lock's: no version of a bound moves what is composed from them.
-    parts = (request.accountant, *((ask.mechanism, ask.query.sampling) for ask in asks))
+    parts = (
+        request.accountant,
+        *((planned_query.mechanism, planned_query.query.sampling) for planned_query in queries),
+    )
     here = components.distributions(parts)
     packages = [
         f"{name} {shown(versions.get(name))}" for name in here if here[name] != versions.get(name)
@@ -75,7 +78,7 @@ def certified(schedule: Schedule, guarantee: Guarantee) -> Curve:
         NoClaimError: no epsilon can be stated at any delta.
     """
     composed, remaining_delta = _compose_covered(schedule, guarantee)
-    gamma = failure_over_coins(schedule.asks)
+    gamma = failure_over_randomness(schedule.queries)
     upper_ends = {}
     for delta in sorted({*_SMALL, *_LARGE, *([remaining_delta] if remaining_delta > 0 else [])}):
         # `nextafter` twice, on gamma and on the sum, so the float is above the real delta + gamma.
@@ -103,11 +106,11 @@ def _compose_covered(schedule: Schedule, guarantee: Guarantee) -> tuple[Accounta
     accountant = request.accountant
     # Without a named accountant each delta takes the tightest bound that any method certifies.
     composed = compose(
-        schedule.asks, AutoAccountant(request.adjacency) if accountant is None else accountant
+        schedule.queries, AutoAccountant(request.adjacency) if accountant is None else accountant
     )
     # Sensitivity bounds may fail over the public coins with probability gamma in all, and a union
     # bound adds gamma to every delta.
-    remaining_delta = request.budget.delta_beside(failure_over_coins(schedule.asks))
+    remaining_delta = request.budget.delta_with(failure_over_randomness(schedule.queries))
     # A certified lower end above the stated epsilon proves the lock wrong, whatever the rounding.
     lower_bound = composed.epsilon(remaining_delta).lower
     need(

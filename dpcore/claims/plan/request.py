@@ -19,7 +19,7 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.errors import SpecError, need
 from dpcore.learner import AnyLearner, Published
 from dpcore.mechanism import AnyMechanism
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 
 if TYPE_CHECKING:
     from dpcore.claims.plan.planned_query import PaidQueries
@@ -156,8 +156,8 @@ class Request:
         public: By name, records that are declared public: as a table, or what `read_csv` returns;
             or what a session hands on.
         accountant: Empty, for `adjacency`; the core's `auto` if None.
-        coins: Pinned public coins; drawn if None.
-        look: Hold-out metrics that are paid for and published.
+        randomness: Pinned public coins; drawn if None.
+        evaluation: Hold-out metrics that are paid for and published.
     """
 
     domain: Domain = attrs.field(validator=instance_of(Domain))
@@ -172,8 +172,8 @@ class Request:
     accountant: Accountant | None = attrs.field(
         default=None, validator=attrs.validators.optional(instance_of(Accountant))
     )
-    coins: PublicCoins | None = None
-    look: PaidQueries | None = None
+    randomness: PublicRandomness | None = None
+    evaluation: PaidQueries | None = None
 
     @classmethod
     def of(

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import attrs
 
 from dpcore.bound import SensitivityBound
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.claims.plan.request import PublicInput, Release, Request
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, UselessRelease, below, need, unknown
 from dpcore.guarantee import ReleaseKind
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learner import AnyLearner, Model, Public, promises
 from dpcore.query import Reads
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 
 if TYPE_CHECKING:
     from dpcore.functions.interactive import Interactive
@@ -37,7 +37,7 @@ class Scheduled(ABC):
 
     release: Release
     bound: SensitivityBound
-    asks: Mapping[str, Ask]
+    queries: Mapping[str, PlannedQuery]
     mu: float | None
     part: Domain
     inputs: Mapping[str, PublicInput] = attrs.field(factory=dict, repr=False)
@@ -59,34 +59,45 @@ class Scheduled(ABC):
     @property
     def reads(self) -> Reads:
         """How its records are read by the query that needs most."""
-        return Reads.most(ask.query.reads for ask in self.asks.values())
+        return Reads.most(planned_query.query.reads for planned_query in self.queries.values())
 
-    def public(self, coins: PublicCoins) -> Public:
+    def public(self, randomness: PublicRandomness) -> Public:
         """What the learner's public part may know."""
-        return Public(domain=self.part, coins=coins, mu=self.mu)
+        return Public(domain=self.part, randomness=randomness, mu=self.mu)
 
     @property
     @abstractmethod
     def publishes(self) -> ReleaseKind:
         """What a run publishes of it: parameters, statistics, predictions or a function."""
 
-    def forecast(self, coins: PublicCoins) -> tuple[str, ...]:
+    def forecast(self, randomness: PublicRandomness) -> tuple[str, ...]:
         """How wide its error bars will be, one sentence each, by public facts alone."""
-        return self.learner.forecast(self.public(coins), self._spreads())
+        return self.learner.forecast(self.public(randomness), self._noise_distributions())
 
-    def bar_share(self, coins: PublicCoins) -> float:
+    def relative_half_width(self, randomness: PublicRandomness) -> float:
         """Its widest bar as a share of its number's range; 0 where public facts do not tell."""
-        shortage = self.least_records(coins) / (self.part.at_most or math.inf)
-        return max(shortage, self.learner.bar_share(self.public(coins), self._spreads()))
+        shortage = self.least_records(randomness) / (self.part.at_most or math.inf)
+        return max(
+            shortage,
+            self.learner.relative_half_width(self.public(randomness), self._noise_distributions()),
+        )
 
-    def least_records(self, coins: PublicCoins) -> float:
+    def least_records(self, randomness: PublicRandomness) -> float:
         """Below about how many records of its part it says nothing; 0 where nothing tells."""
-        return self.learner.least_records(self.public(coins), self._spreads())
+        return self.learner.least_records(self.public(randomness), self._noise_distributions())
 
-    def _spreads(self) -> dict[str, NoiseLaw]:
+    def _noise_distributions(self) -> dict[str, NoiseDistribution]:
         # A query with `args` follows earlier answers, so nothing can be forecast of it.
-        candidates = {name: ask.spread for name, ask in self.asks.items() if ask.query.args is None}
-        return {name: spread for name, spread in candidates.items() if spread is not None}
+        candidates = {
+            name: planned_query.noise_distribution
+            for name, planned_query in self.queries.items()
+            if planned_query.query.args is None
+        }
+        return {
+            name: noise_distribution
+            for name, noise_distribution in candidates.items()
+            if noise_distribution is not None
+        }
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -126,15 +137,15 @@ class FunctionRelease(Scheduled):
         )
 
     @property
-    def ask(self) -> Ask:
+    def planned_query(self) -> PlannedQuery:
         """The only ask of the release: a function is one query."""
-        (ask,) = self.asks.values()
-        return ask
+        (planned_query,) = self.queries.values()
+        return planned_query
 
     @property
     def most_points(self) -> int:
         """How many different points one oracle answers."""
-        return cast("Interactive", self.ask.mechanism).most_points
+        return cast("Interactive", self.planned_query.mechanism).most_points
 
 
 def with_inputs(
@@ -163,12 +174,12 @@ class Schedule:
 
     Args:
         request: What was priced.
-        look: What is asked of the hold-out once the models are fixed, and paid for.
+        evaluation: What is asked of the hold-out once the models are fixed, and paid for.
     """
 
     request: Request
     releases: tuple[Scheduled, ...]
-    look: tuple[Ask, ...]
+    evaluation: tuple[PlannedQuery, ...]
 
     @property
     def reads(self) -> Reads:
@@ -198,13 +209,13 @@ class Schedule:
             if item.digest
         }
 
-    def require_useful(self, coins: PublicCoins | None) -> None:
+    def require_useful(self, randomness: PublicRandomness | None) -> None:
         """Refuse a release of which public facts show that it says nothing, unless it is accepted.
 
         Of a sweep one point that says something is enough.
 
         Args:
-            coins: The plan's; any serve where every run draws its own.
+            randomness: The plan's; any serve where every run draws its own.
 
         Raises:
             UselessRelease: it says nothing.
@@ -217,7 +228,7 @@ class Schedule:
             number: (minimum, limit)
             for number, scheduled in enumerate(self.releases)
             if (limit := scheduled.part.at_most)
-            and (minimum := scheduled.least_records(coins or PublicCoins(0))) > limit
+            and (minimum := scheduled.least_records(randomness or PublicRandomness(0))) > limit
         }
         if len(self.request.groups) > 1 and len(useless) < len(names):
             return
@@ -231,9 +242,14 @@ class Schedule:
                     )
 
     @property
-    def asks(self) -> tuple[Ask, ...]:
+    def queries(self) -> tuple[PlannedQuery, ...]:
         """Every ask of every release, then the look's."""
         # The look comes last, as in the run itself; statements of cost list asks in this order.
         return (
-            tuple(ask for scheduled in self.releases for ask in scheduled.asks.values()) + self.look
+            tuple(
+                planned_query
+                for scheduled in self.releases
+                for planned_query in scheduled.queries.values()
+            )
+            + self.evaluation
         )

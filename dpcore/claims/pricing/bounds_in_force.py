@@ -8,7 +8,7 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Components, Refused, SensitivityBound
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.claims.plan.request import Release
 from dpcore.claims.plan.schedule import FunctionRelease, LearnerRelease, Scheduled
 from dpcore.claims.pricing.unit_claims import (
@@ -23,14 +23,14 @@ from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near,
 from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public, promises
 from dpcore.mechanism import AnyMechanism, Mechanism, fill_in
 from dpcore.query import Query, SumQuery
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.sampling import Order
 from dpcore.sensitivity import (
     CONVERTIBLE,
     AnySensitivity,
     Distance,
     Refuted,
-    SensitivityLaw,
+    SensitivityDistribution,
     WorstCase,
 )
 from dpcore.summing import sums_exactly
@@ -59,7 +59,9 @@ class Bounds:
     locked: bool = False
     """Whether bounds say what a lock says: of persons, too, where they are the unit."""
 
-    def release(self, release: Release, mu: float | None, coins: PublicCoins) -> Scheduled:
+    def release(
+        self, release: Release, mu: float | None, randomness: PublicRandomness
+    ) -> Scheduled:
         """Every planned query with its bound and uncalibrated mechanism; shares sum to 1.
 
         The first of the learner's bounds that covers the adjacency for every query is taken.
@@ -83,12 +85,17 @@ class Bounds:
             # This theorem holds only for a learner that plans without the exact number of records.
             if bound.withholds_count:
                 part = attrs.evolve(part, exact=None, limit=part.at_most)
-            public = Public(domain=part, coins=coins, mu=mu)
+            public = Public(domain=part, randomness=randomness, mu=mu)
             outcome = self._in_force(bound, release, public)
             if not isinstance(outcome, Refused):
-                definite_bound, asks = outcome
+                definite_bound, queries = outcome
                 return scheduled(
-                    learner, release=release, bound=definite_bound, asks=asks, mu=mu, part=part
+                    learner,
+                    release=release,
+                    bound=definite_bound,
+                    queries=queries,
+                    mu=mu,
+                    part=part,
                 )
             refusals.append(f"{name}: {outcome.reason}")
         reasons = "; ".join(refusals) or "it names none: choose among those of its plugin"
@@ -98,7 +105,7 @@ class Bounds:
 
     def _in_force(
         self, bound: SensitivityBound, release: Release, public: Public
-    ) -> tuple[SensitivityBound, dict[str, Ask]] | Refused:
+    ) -> tuple[SensitivityBound, dict[str, PlannedQuery]] | Refused:
         """One bound made definite, with every query under it; or the first refusal."""
         queries = self._queries(release, public)
         if isinstance(queries, Refused):
@@ -116,23 +123,23 @@ class Bounds:
             return definite_bound
         # The release's own shares are relative to each other; `price` weighs releases.
         total = sum(release.query_shares.get(q.name, q.share) for q in queries)
-        asks = {}
+        planned_queries = {}
         for query in queries:
             sensitivity = claims.claim(definite_bound, query, release.learner, public, query.name)
             if isinstance(sensitivity, Refused):
                 return sensitivity
             mechanism = claims.mechanism(query, query.name)
             if reason := explain_unbanded(
-                query, release.learner, sensitivity, mechanism, alone=len(queries) == 1
+                query, release.learner, sensitivity, mechanism, single=len(queries) == 1
             ):
                 return Refused(reason)
-            asks[query.name] = Ask(
+            planned_queries[query.name] = PlannedQuery(
                 query=query,
                 sensitivity=sensitivity,
                 mechanism=mechanism,
                 share=release.query_shares.get(query.name, query.share) / total,
             )
-        return definite_bound, asks
+        return definite_bound, planned_queries
 
     def _queries(self, release: Release, public: Public) -> tuple[Query, ...] | Refused:
         owner = type(release.learner).__name__
@@ -203,7 +210,7 @@ class Bounds:
             return Refused(reason)
         owner = type(bound).__name__
         need(
-            not isinstance(result, SensitivityLaw) or isinstance(query.sampling, Order),
+            not isinstance(result, SensitivityDistribution) or isinstance(query.sampling, Order),
             SpecError,
             f"{owner} states a law over orders, the query {query.name!r} draws none",
         )
@@ -244,21 +251,24 @@ def _explain_unsampled(
     return ""
 
 
-def scheduled(learner: AnyLearner, asks: Mapping[str, Ask], **fields: Any) -> Scheduled:
+def scheduled(learner: AnyLearner, queries: Mapping[str, PlannedQuery], **fields: Any) -> Scheduled:
     """A release of the learner's kind: the one place where the two are told apart.
 
     Raises:
         SpecError: the learner is of neither kind, its mechanisms are of the other kind, or a
             function is to be fitted on a sample.
     """
-    name, mechanisms = type(learner).__name__, [ask.mechanism for ask in asks.values()]
+    name, mechanisms = (
+        type(learner).__name__,
+        [planned_query.mechanism for planned_query in queries.values()],
+    )
     if isinstance(learner, Learner):
         need(
             all(isinstance(item, Mechanism) for item in mechanisms),
             SpecError,
             f"{name} asks for arrays, and a mechanism of it serves functions",
         )
-        return LearnerRelease(asks=asks, **fields)
+        return LearnerRelease(queries=queries, **fields)
     # A `FunctionLearner`, whose mechanism opens an oracle: neither is imported to be priced.
     need(
         hasattr(learner, "function_query"),
@@ -271,17 +281,20 @@ def scheduled(learner: AnyLearner, asks: Mapping[str, Ask], **fields: Any) -> Sc
         f"{name} asks for functions, and a mechanism of it releases arrays",
     )
     need(
-        all(ask.query.sampling is None for ask in asks.values()),
+        all(planned_query.query.sampling is None for planned_query in queries.values()),
         SpecError,
         f"the function of {name} is fitted on all records: no sampling",
     )
-    return FunctionRelease(asks={key: _of_questions(ask) for key, ask in asks.items()}, **fields)
+    return FunctionRelease(
+        queries={key: _of_questions(planned_query) for key, planned_query in queries.items()},
+        **fields,
+    )
 
 
-def _of_questions(ask: Ask) -> Ask:
+def _of_questions(planned_query: PlannedQuery) -> PlannedQuery:
     """The ask for a function, charged as often as its oracle answers with noise of its own."""
-    asks = ask.query.at_most * cast(Any, ask.mechanism).asks
-    return attrs.evolve(ask, query=attrs.evolve(ask.query, at_most=asks))
+    query_count = planned_query.query.at_most * cast(Any, planned_query.mechanism).query_count
+    return attrs.evolve(planned_query, query=attrs.evolve(planned_query.query, at_most=query_count))
 
 
 @attrs.frozen(eq=False)

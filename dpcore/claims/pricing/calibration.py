@@ -7,12 +7,12 @@ from functools import partial
 
 from dpcore.accountant import Accountant
 from dpcore.claims.events.gaussian import gaussian_mu
-from dpcore.claims.plan.planned_query import Ask, compose
+from dpcore.claims.plan.planned_query import PlannedQuery, compose
 from dpcore.errors import NoClaimError, need
 from dpcore.mechanism import is_calibrated
 from dpcore.shown import in_digits
 
-_FARTHEST = 40.0  # how far from a first guess the scale factor is sought, in log2
+_LIMIT = 40.0  # how far from a first guess the scale factor is sought, in log2
 _LAST = 32.0  # the last of the distances 1/2, 1, 2, 4, ... that are tried
 _DOUBTFUL = 1.0  # before it the last one is tried: it tells whether any noise meets the budget
 _STEEP = 50.0  # stands for infinity in the logarithm of a ratio of epsilons
@@ -22,8 +22,8 @@ _XTOL, _RTOL, _STEPS = 1e-14, 8 * 2.0**-52, 100  # Brent's, for log2 t
 
 
 def calibrate(
-    asks: Sequence[Ask], accountant: Accountant, epsilon: float, delta: float
-) -> tuple[Ask, ...]:
+    queries: Sequence[PlannedQuery], accountant: Accountant, epsilon: float, delta: float
+) -> tuple[PlannedQuery, ...]:
     r"""Set every free mechanism so that the whole composition meets (epsilon, delta).
 
     An ask of query q gets scale :math:`t\sqrt{\text{charged}_q / w_q}`, with w the shares
@@ -32,7 +32,7 @@ def calibrate(
     composition then has mu = 1/t whatever the shares.
 
     Args:
-        asks: All queries of all releases.
+        queries: All queries of all releases.
         accountant: Empty, or with what is already spent.
         epsilon, delta: The target.
 
@@ -40,22 +40,22 @@ def calibrate(
         NoClaimError: no noise meets the budget, or explicit noise alone exceeds it.
     """
 
-    scale_to = partial(_scale_asks, asks)
+    scale_to = partial(_scale_queries, queries)
 
-    def meets(scaled_asks: Sequence[Ask]) -> bool:
+    def meets(scaled_queries: Sequence[PlannedQuery]) -> bool:
         try:
-            return compose(scaled_asks, accountant).epsilon(delta).upper <= epsilon
+            return compose(scaled_queries, accountant).epsilon(delta).upper <= epsilon
         except NoClaimError:
             return False
 
     # Nothing is free, so that there is nothing to solve: the budget is a check.
-    if all(is_calibrated(ask.mechanism) for ask in asks):
-        if not meets(asks):
+    if all(is_calibrated(planned_query.mechanism) for planned_query in queries):
+        if not meets(queries):
             raise NoClaimError(
                 f"the explicit noise exceeds the budget epsilon={epsilon!r}, delta={delta!r}"
-                + _reason(asks, accountant, delta)
+                + _reason(queries, accountant, delta)
             )
-        return tuple(asks)
+        return tuple(queries)
 
     def excess(log_t: float) -> float:
         """log(composed / target): falls in log_t, and crosses 0 where the budget is met."""
@@ -68,8 +68,8 @@ def calibrate(
     # The search starts where a single Gaussian would meet the budget.
     root = _root(excess, -math.log2(_guess(epsilon, delta)))
     if root is None:
-        quiet_asks = scale_to(-math.log2(_guess(epsilon, delta)) + _FARTHEST)
-        reason = _reason(quiet_asks, accountant, delta)
+        quiet_queries = scale_to(-math.log2(_guess(epsilon, delta)) + _LIMIT)
+        reason = _reason(quiet_queries, accountant, delta)
         # Without a delta every method refuses, each in a sentence of its own.
         pure = ": delta = 0 needs mechanisms of pure epsilon, such as laplace; or set a delta"
         way = pure if delta == 0 else reason
@@ -78,21 +78,27 @@ def calibrate(
     return scale_to(_settle(root, lambda log_t: meets(scale_to(log_t))))
 
 
-def at_first_guess(asks: Sequence[Ask], epsilon: float, delta: float) -> tuple[Ask, ...]:
+def at_first_guess(
+    queries: Sequence[PlannedQuery], epsilon: float, delta: float
+) -> tuple[PlannedQuery, ...]:
     """The asks with the noise at which calibration starts its search."""
-    return _scale_asks(asks, -math.log2(_guess(epsilon, delta)))
+    return _scale_queries(queries, -math.log2(_guess(epsilon, delta)))
 
 
-def _scale_asks(asks: Sequence[Ask], log_t: float) -> tuple[Ask, ...]:
+def _scale_queries(queries: Sequence[PlannedQuery], log_t: float) -> tuple[PlannedQuery, ...]:
     """The asks with their free mechanisms set."""
     t = 2.0**log_t
-    total = math.fsum(ask.share for ask in asks if not is_calibrated(ask.mechanism))
+    total = math.fsum(
+        planned_query.share
+        for planned_query in queries
+        if not is_calibrated(planned_query.mechanism)
+    )
     # A query of share w asked k times with noise sqrt(k / w) costs its share w of the squares.
     return tuple(
-        ask
-        if is_calibrated(ask.mechanism)
-        else ask.at(t * math.sqrt(ask.charged * total / ask.share))
-        for ask in asks
+        planned_query
+        if is_calibrated(planned_query.mechanism)
+        else planned_query.at(t * math.sqrt(planned_query.charged * total / planned_query.share))
+        for planned_query in queries
     )
 
 
@@ -104,19 +110,19 @@ def _guess(epsilon: float, delta: float) -> float:
 def _root(excess: Callable[[float], float], start: float) -> float | None:
     """Where a falling function crosses 0: by widening a bracket around `start`, then Brent.
 
-    None if it is positive even `_FARTHEST` above; `start - _FARTHEST` if it is not positive there.
+    None if it is positive even `_LIMIT` above; `start - _FARTHEST` if it is not positive there.
     """
     step = 0.5
     below = above = start
     # First down to where the budget is exceeded, then up to where it is met.
     while excess(below) <= 0:
-        if step > _FARTHEST:
+        if step > _LIMIT:
             return below
         above, below, step = below, start - step, 2 * step
     step = 0.5
     while above <= below or excess(above) > 0:
         # One far look tells early whether any noise meets the budget: each look composes all asks.
-        if step > _FARTHEST or (step == _DOUBTFUL and excess(start + _LAST) > 0):
+        if step > _LIMIT or (step == _DOUBTFUL and excess(start + _LAST) > 0):
             return None
         below, above, step = max(below, above), start + step, 2 * step
     try:
@@ -209,10 +215,10 @@ def _settle(log_t: float, meets: Callable[[float], bool]) -> float:
     return log_t
 
 
-def _reason(asks: Sequence[Ask], accountant: Accountant, delta: float) -> str:
+def _reason(queries: Sequence[PlannedQuery], accountant: Accountant, delta: float) -> str:
     """What the composition does cost, or why it has no price."""
     try:
-        cost = compose(asks, accountant).epsilon(delta).upper
+        cost = compose(queries, accountant).epsilon(delta).upper
     except NoClaimError as refusal:
         return f": {refusal}"
     return f": it costs epsilon={in_digits(cost, direction=1)} at that delta"

@@ -18,24 +18,31 @@ from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.accounting.methods.renyi import ZcdpAccountant
 from dpcore.claims.plan.parts import part_domain
 from dpcore.claims.plan.plan import Plan
-from dpcore.claims.plan.planned_query import Ask, compose, failure_over_coins
+from dpcore.claims.plan.planned_query import PlannedQuery, compose, failure_over_randomness
 from dpcore.claims.plan.request import RELEASE, PublicInput, Request
 from dpcore.claims.plan.schedule import Schedule, Scheduled, with_inputs
 from dpcore.claims.pricing.bounds_in_force import Bounds
 from dpcore.claims.pricing.calibration import calibrate
-from dpcore.claims.pricing.release_domains import domain_and_adjacency, plan_look
+from dpcore.claims.pricing.release_domains import domain_and_adjacency, plan_evaluation
 from dpcore.claims.pricing.statement import publication, statement
 from dpcore.domain.domain import Domain
-from dpcore.errors import CoinsWithheldError, NoClaimError, ReleaseError, SpecError, below, need
+from dpcore.errors import (
+    NoClaimError,
+    RandomnessWithheldError,
+    ReleaseError,
+    SpecError,
+    below,
+    need,
+)
 from dpcore.guarantee import ReleaseKind
 from dpcore.mechanism import Mechanism, is_calibrated
-from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.randomness import PublicRandomness, SecretRandomness
 
 if TYPE_CHECKING:
     from dpcore.functions.interactive import Interactive
     from dpcore.functions.learner import FunctionQuery
 
-_WITHHELD = PublicCoins(None)
+_WITHHELD = PublicRandomness(None)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -44,7 +51,7 @@ class Bounded:
 
     Args:
         components: What was looked up for it.
-        coins: The public coins if a bound had to read them.
+        randomness: The public coins if a bound had to read them.
         groups: The releases, in groups that are calibrated each by itself.
         kind: What a run publishes.
         gamma: The part of delta that goes to bounds that may fail over the public coins.
@@ -53,7 +60,7 @@ class Bounded:
 
     request: Request
     components: Components
-    coins: PublicCoins | None
+    randomness: PublicRandomness | None
     groups: list[list[Scheduled]]
     kind: ReleaseKind
     gamma: float
@@ -65,7 +72,7 @@ class Bounded:
         return [*itertools.chain(*self.groups)]
 
     @property
-    def asks(self) -> list[list[tuple[int, Ask]]]:
+    def queries(self) -> list[list[tuple[int, PlannedQuery]]]:
         """Of every group, each with its share of the group, and the number of its release.
 
         Raises:
@@ -74,9 +81,9 @@ class Bounded:
         number = itertools.count()
         return [
             [
-                (n, ask)
+                (n, planned_query)
                 for member, n in zip(group, number, strict=False)
-                for ask in _weigh_asks(member, n)
+                for planned_query in _weigh_queries(member, n)
             ]
             for group in self.groups
         ]
@@ -107,16 +114,18 @@ def find_bounds(request: Request, components: Components) -> Bounded:
         NoClaimError: a bound refuses or is refuted, or bounds use up delta.
         SpecError: components do not fit together.
     """
-    read_coins, bounded_groups = _bound_groups(request, components)
+    reads_randomness, bounded_groups = _bound_groups(request, components)
     releases = [*itertools.chain(*bounded_groups)]
-    kind = publication(releases, request.look)
+    kind = publication(releases, request.evaluation)
     # Bounds that may fail over the coins take their part of delta; noise is priced at the rest.
-    gamma = failure_over_coins(ask for entry in releases for ask in entry.asks.values())
-    _check_over_coins(gamma, request, read_coins)
+    gamma = failure_over_randomness(
+        planned_query for entry in releases for planned_query in entry.queries.values()
+    )
+    _check_over_randomness(gamma, request, reads_randomness)
     return Bounded(
         request=request,
         components=components,
-        coins=read_coins,
+        randomness=reads_randomness,
         groups=bounded_groups,
         kind=kind,
         gamma=gamma,
@@ -139,7 +148,9 @@ def calibrate_plan(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Plan:
         schedule=schedule,
         guarantee=statement(schedule, bounded.kind, bounded.accountant, gamma, bounded.components),
         # Such a bound needs coins that nobody could choose: every run draws its own.
-        coins=None if gamma else bounded.coins or request.coins or PublicCoins.draw(),
+        randomness=None
+        if gamma
+        else bounded.randomness or request.randomness or PublicRandomness.draw(),
         components=bounded.components,
     )
 
@@ -180,11 +191,11 @@ def _require_names(request: Request) -> None:
 
 def _bound_groups(
     request: Request, components: Components
-) -> tuple[PublicCoins | None, list[list[Scheduled]]]:
+) -> tuple[PublicRandomness | None, list[list[Scheduled]]]:
     """The coins if a bound had to read them, and uncalibrated releases by group."""
     mu = request.budget.mu
 
-    def evaluate(coins: PublicCoins) -> list[list[Scheduled]]:
+    def evaluate(randomness: PublicRandomness) -> list[list[Scheduled]]:
         bounded_groups: list[list[Scheduled]] = []
         number = itertools.count()
         for group in request.groups:
@@ -199,30 +210,32 @@ def _bound_groups(
                         components,
                         request.accepted.reproduce,
                     )
-                    bounded_groups[-1].append(bounds.release(release, hint, coins))
+                    bounded_groups[-1].append(bounds.release(release, hint, randomness))
         return bounded_groups
 
     # First without coins: a bound that has to read them says so by raising.
     try:
         return None, evaluate(_WITHHELD)
-    except CoinsWithheldError:
-        public_coins = request.coins or PublicCoins.draw()
-        return public_coins, evaluate(public_coins)
+    except RandomnessWithheldError:
+        public_randomness = request.randomness or PublicRandomness.draw()
+        return public_randomness, evaluate(public_randomness)
 
 
-def _check_over_coins(gamma: float, request: Request, read_coins: PublicCoins | None) -> None:
+def _check_over_randomness(
+    gamma: float, request: Request, reads_randomness: PublicRandomness | None
+) -> None:
     """Refuse pinned or read coins where a bound holds with a probability over them."""
     if not gamma:
         return
     # The failure probability is over coins that are independent of bound and data.
     need(
-        request.coins is None,
+        request.randomness is None,
         SpecError,
         "a bound holds with a probability over the public coins: do not pin them",
         "coins.public",
     )
     need(
-        read_coins is None,
+        reads_randomness is None,
         SpecError,
         "a bound that is a probability over the public coins may not read them",
     )
@@ -253,114 +266,129 @@ def _accountant(request: Request) -> Accountant:
 def _calibrate_groups(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Schedule:
     """Every group with noise that meets the budget together with its private look."""
     request, accountant = bounded.request, bounded.accountant
-    delta = request.budget.delta_beside(bounded.gamma)
+    delta = request.budget.delta_with(bounded.gamma)
     # A target in zCDP is met in zCDP; the run's accountant then states its epsilon.
     goal = accountant if request.budget.rho is None else ZcdpAccountant(request.adjacency)
     releases: list[Scheduled] = []
-    looks: list[Ask] = []
-    for group, numbered_asks in zip(bounded.groups, bounded.asks, strict=True):
+    evaluations: list[PlannedQuery] = []
+    for group, numbered_queries in zip(bounded.groups, bounded.queries, strict=True):
         # Each group meets the budget with its own look; the guarantee composes all groups.
-        look = plan_look(request, group)
-        asks = [*(ask for _, ask in numbered_asks), *look]
+        evaluation = plan_evaluation(request, group)
+        queries = [*(planned_query for _, planned_query in numbered_queries), *evaluation]
         try:
-            calibrated_asks = iter(calibrate(asks, goal, request.budget.epsilon, delta))
+            calibrated_queries = iter(calibrate(queries, goal, request.budget.epsilon, delta))
         except NoClaimError as error:
-            asks_by_release = {
-                n: [*member.asks.values()] for n, member in enumerate(group, start=len(releases))
+            queries_by_release = {
+                n: [*member.queries.values()] for n, member in enumerate(group, start=len(releases))
             }
-            error.steps = find_fault(request, asks_by_release, look, goal)
+            error.steps = find_fault(request, queries_by_release, evaluation, goal)
             raise
         for scheduled in group:
-            release_asks = {name: next(calibrated_asks) for name in scheduled.asks}
-            require_drawable(len(releases), [*release_asks.values()])
-            releases.append(attrs.evolve(scheduled, asks=release_asks))
-        looks += look
-    return Schedule(request=request, releases=with_inputs(releases, inputs), look=tuple(looks))
+            release_queries = {name: next(calibrated_queries) for name in scheduled.queries}
+            require_drawable(len(releases), [*release_queries.values()])
+            releases.append(attrs.evolve(scheduled, queries=release_queries))
+        evaluations += evaluation
+    return Schedule(
+        request=request, releases=with_inputs(releases, inputs), evaluation=tuple(evaluations)
+    )
 
 
-def _weigh_asks(scheduled: Scheduled, number: int) -> list[Ask]:
+def _weigh_queries(scheduled: Scheduled, number: int) -> list[PlannedQuery]:
     """A release's asks, each with its share relative to all releases of the group.
 
     Raises:
         SpecError: a share is 0 in floats beside the others.
     """
-    asks = [
-        attrs.evolve(ask, share=ask.share * scheduled.release.share)
-        for ask in scheduled.asks.values()
+    queries = [
+        attrs.evolve(planned_query, share=planned_query.share * scheduled.release.share)
+        for planned_query in scheduled.queries.values()
     ]
     need(
-        all(ask.share > 0 for ask in asks),
+        all(planned_query.share > 0 for planned_query in queries),
         SpecError,
         "a query's part of the budget is below all floats: raise its share",
         ("releases", str(number)),
     )
-    return asks
+    return queries
 
 
 def find_fault(
-    request: Request, asks: Mapping[int, Sequence[Ask]], look: Sequence[Ask], goal: Accountant
+    request: Request,
+    queries: Mapping[int, Sequence[PlannedQuery]],
+    evaluation: Sequence[PlannedQuery],
+    goal: Accountant,
 ) -> tuple[str, ...]:
     """Path of what exceeds the budget by itself, or cannot be added up; the budget if nothing does.
 
     Args:
-        asks: Of a group that could not be calibrated, by the number of their release.
-        look: Its private look.
+        queries: Of a group that could not be calibrated, by the number of their release.
+        evaluation: Its private look.
     """
     # The look's noise is fixed. If it alone exceeds the budget, no release can make up for it.
-    if look and _exceeds(request, look, goal):
+    if evaluation and _exceeds(request, evaluation, goal):
         return ("evaluate", "private", "epsilon")
-    for number, release_asks in asks.items():
+    for number, release_queries in queries.items():
         # Noise that the spec fixes cannot be calibrated: alone it may already cost too much.
-        explicit_asks = [ask for ask in release_asks if is_calibrated(ask.mechanism)]
-        if _unpriced(release_asks, goal) or (
-            explicit_asks and _exceeds(request, explicit_asks, goal)
+        explicit_queries = [
+            planned_query
+            for planned_query in release_queries
+            if is_calibrated(planned_query.mechanism)
+        ]
+        if _unpriced(release_queries, goal) or (
+            explicit_queries and _exceeds(request, explicit_queries, goal)
         ):
             return ("releases", str(number), "mechanism")
     return ("budget",)
 
 
-def _exceeds(request: Request, asks: Sequence[Ask], goal: Accountant) -> bool:
+def _exceeds(request: Request, queries: Sequence[PlannedQuery], goal: Accountant) -> bool:
     """Whether asks whose noise is given cost more than there is."""
     try:
-        cost = compose(asks, goal).epsilon(request.budget.delta).upper
+        cost = compose(queries, goal).epsilon(request.budget.delta).upper
     except NoClaimError:
         # At delta = 0 many events have no claim at all: then the budget is at fault, not the ask.
         return request.budget.delta > 0
     return cost > request.budget.epsilon
 
 
-def _unpriced(asks: Sequence[Ask], goal: Accountant) -> bool:
+def _unpriced(queries: Sequence[PlannedQuery], goal: Accountant) -> bool:
     """Whether an ask has no price, or one that the accountant cannot add up."""
     try:
-        for ask in asks:
-            goal.compose((ask if is_calibrated(ask.mechanism) else ask.at(1.0)).event())
+        for planned_query in queries:
+            goal.compose(
+                (
+                    planned_query
+                    if is_calibrated(planned_query.mechanism)
+                    else planned_query.at(1.0)
+                ).event()
+            )
     except NoClaimError:
         return True
     return False
 
 
-def require_drawable(number: int, asks: Sequence[Ask]) -> None:
+def require_drawable(number: int, queries: Sequence[PlannedQuery]) -> None:
     """Raise `NoClaimError` where the noise of a release is too wide to be drawn exactly.
 
     A mechanism of functions is tried on the function 0 at the middle of the domain, with known
-    coins: what it cannot draw there, it could not draw on any records.
+    randomness: what it cannot draw there, it could not draw on any records.
     """
-    for ask in asks:
+    for planned_query in queries:
         try:
-            if isinstance(ask.mechanism, Mechanism):
+            if isinstance(planned_query.mechanism, Mechanism):
                 # The plan's sampler is built here, and refuses what it cannot draw exactly.
-                _ = ask.release
+                _ = planned_query.release
             else:
                 # A function's query and mechanism, which are not imported to be priced.
                 query, mechanism = (
-                    cast("FunctionQuery", ask.query),
-                    cast("Interactive", ask.mechanism),
+                    cast("FunctionQuery", planned_query.query),
+                    cast("Interactive", planned_query.mechanism),
                 )
-                noise = SecretCoins.rehearsal(0).noise(number, query.name, 1)
-                oracle = mechanism.open(query.nothing(), query, ask.taken, noise)
+                noise = SecretRandomness.rehearsal(0).noise(number, query.name, 1)
+                oracle = mechanism.open(query.nothing(), query, planned_query.taken, noise)
                 oracle.ask(np.zeros((1, query.width)))
         except ReleaseError as error:
             with below("releases", number, "mechanism"):
-                raise NoClaimError(f"query {ask.query.name!r}: {error.message}") from None
+                raise NoClaimError(f"query {planned_query.query.name!r}: {error.message}") from None
         except Exception:
             return  # a run meets it again, and may be sealed: then it is not told

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dpcore.adjacency import Adjacency
 from dpcore.claims.plan.parts import evaluated_adjacency, evaluated_domain, part_domain
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.claims.plan.request import Release, Request
 from dpcore.claims.plan.schedule import Scheduled
 from dpcore.domain.domain import Domain
@@ -23,21 +23,25 @@ def domain_and_adjacency(request: Request, release: Release) -> tuple[Domain, Ad
         ParameterError: there is no hold-out.
     """
     _require_inputs(request, release)
-    domain, adjacency, share = request.domain, request.adjacency, request.records.holdout
+    domain, adjacency, fraction = request.domain, request.adjacency, request.records.holdout
     if release.of is None:
-        return part_domain(domain, adjacency, share), adjacency
+        return part_domain(domain, adjacency, fraction), adjacency
     # Evaluated records are held-out ones with a model's predictions, which the model never saw.
     source = _find_source(request.releases, release)
-    part = evaluated_domain(domain, adjacency, share, scored=promises(source.learner, ScoringModel))
+    part = evaluated_domain(
+        domain, adjacency, fraction, scored=promises(source.learner, ScoringModel)
+    )
     return part, evaluated_adjacency(adjacency)
 
 
-def plan_look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
+def plan_evaluation(request: Request, group: Sequence[Scheduled]) -> tuple[PlannedQuery, ...]:
     """What is asked of the hold-out about a group of releases; nothing without a paid look."""
-    if request.look is None:
+    if request.evaluation is None:
         return ()
     names = tuple(scheduled.name for scheduled in group if promises(scheduled.learner, Model))
-    return request.look.asks(names, request.domain, request.adjacency, request.records.holdout)
+    return request.evaluation.queries(
+        names, request.domain, request.adjacency, request.records.holdout
+    )
 
 
 def _require_inputs(request: Request, release: Release) -> None:

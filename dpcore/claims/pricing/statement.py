@@ -6,19 +6,19 @@ from typing import Any
 from dpcore.accountant import Accountant
 from dpcore.bound import Components
 from dpcore.claims.accounting.budget import PrivacyBudget
-from dpcore.claims.plan.planned_query import Ask, PaidQueries, compose
+from dpcore.claims.plan.planned_query import PaidQueries, PlannedQuery, compose
 from dpcore.claims.plan.request import RELEASE, Request
 from dpcore.claims.plan.schedule import Schedule, Scheduled
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError, SpecError, near, need
 from dpcore.guarantee import (
     NO_FAILURE,
-    AskGuarantee,
     Assumption,
     Basis,
     Guarantee,
     Noise,
     Provenance,
+    QueryGuarantee,
     ReleaseKind,
     Statistic,
 )
@@ -26,7 +26,7 @@ from dpcore.mechanism import AnyMechanism
 from dpcore.query import SumQuery
 from dpcore.sensitivity import Conditional, Refuted
 
-_BESIDE_STATISTICS = {
+_WITH_STATISTICS = {
     ReleaseKind.PARAMETERS: ReleaseKind.PARAMETERS_AND_STATISTICS,
     ReleaseKind.PREDICTIONS: ReleaseKind.STATISTICS_AND_PREDICTIONS,
     ReleaseKind.PARAMETERS_AND_PREDICTIONS: ReleaseKind.ALL,
@@ -57,9 +57,9 @@ def statement(
         NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
         SpecError: a reproduction of what is neither refuted nor conditional.
     """
-    delta = schedule.request.budget.delta_beside(gamma)
+    delta = schedule.request.budget.delta_with(gamma)
     # Epsilon is stated at what delta has left beside the coins; their part is a union bound.
-    composed = compose(schedule.asks, accountant)
+    composed = compose(schedule.queries, accountant)
     return state_guarantee(
         schedule,
         kind,
@@ -86,9 +86,9 @@ def state_guarantee(
         accountant: Which composition gave it.
         distributions: On whose code it rests: versions by name.
     """
-    request, asks = schedule.request, schedule.asks
+    request, planned_queries = schedule.request, schedule.queries
     # A reproduction has figures and no guarantee.
-    voided = _explain_reproduction(asks) if request.accepted.reproduce else None
+    voided = _explain_reproduction(planned_queries) if request.accepted.reproduce else None
     return Guarantee(
         epsilon=epsilon,
         delta=request.budget.delta,
@@ -101,13 +101,17 @@ def state_guarantee(
                 *_premises(request.domain, request.records.on_invalid),
                 *request.accepted.premises,
                 *_room(request),
-                *dict.fromkeys(text for ask in asks for text in ask.sensitivity.premises),
+                *dict.fromkeys(
+                    text
+                    for planned_query in planned_queries
+                    for text in planned_query.sensitivity.premises
+                ),
                 *_questions(kind),
                 *dict.fromkeys(text for entry in schedule.releases for text in entry.premises),
             ),
             accountant=accountant,
-            sources=_sources(asks, gamma),
-            queries=tuple(_ask_guarantees(schedule)),
+            sources=_sources(planned_queries, gamma),
+            queries=tuple(_query_guarantees(schedule)),
         ),
         provenance=Provenance(distributions=distributions, voided=voided),
     )
@@ -123,9 +127,9 @@ def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
     request = schedule.request
     assumptions = {
         name: Assumption(name, text)
-        for ask in schedule.asks
-        if isinstance(ask.sensitivity.validity, Conditional)
-        for name, text in ask.sensitivity.validity.assumptions
+        for planned_query in schedule.queries
+        if isinstance(planned_query.sensitivity.validity, Conditional)
+        for name, text in planned_query.sensitivity.validity.assumptions
     }
     # A learner that may fail tells by failing. That it does not is an assumption like any other.
     if not all(release.learner.total for release in request.releases):
@@ -158,14 +162,16 @@ def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
 def _find_resting(schedule: Schedule, name: str) -> int:
     """Number of the first release whose claim rests on an assumption."""
     for number, scheduled in enumerate(schedule.releases):
-        validities = (ask.sensitivity.validity for ask in scheduled.asks.values())
+        validities = (
+            planned_query.sensitivity.validity for planned_query in scheduled.queries.values()
+        )
         names = {n for v in validities if isinstance(v, Conditional) for n, _ in v.assumptions}
         if name in names or (name == NO_FAILURE.name and not scheduled.learner.total):
             return number
     return 0
 
 
-def publication(releases: Iterable[Scheduled], look: PaidQueries | None) -> ReleaseKind:
+def publication(releases: Iterable[Scheduled], evaluation: PaidQueries | None) -> ReleaseKind:
     """What a run publishes.
 
     Raises:
@@ -191,25 +197,25 @@ def publication(releases: Iterable[Scheduled], look: PaidQueries | None) -> Rele
         else "only statistics are published"
     )
     need(
-        look is None or model_kinds == {ReleaseKind.PARAMETERS},
+        evaluation is None or model_kinds == {ReleaseKind.PARAMETERS},
         SpecError,
         f"a private look evaluates published models, and {lack}",
         "evaluate.private",
     )
     kind, *other_kinds = model_kinds or {ReleaseKind.STATISTICS}
     kind = ReleaseKind.PARAMETERS_AND_PREDICTIONS if other_kinds else kind
-    return _BESIDE_STATISTICS.get(kind, kind) if ReleaseKind.STATISTICS in kinds else kind
+    return _WITH_STATISTICS.get(kind, kind) if ReleaseKind.STATISTICS in kinds else kind
 
 
-def _explain_reproduction(asks: Sequence[Ask]) -> str:
+def _explain_reproduction(queries: Sequence[PlannedQuery]) -> str:
     """Why a reproduction is not private.
 
     Raises:
         SpecError: nothing in it is refuted or conditional.
     """
     reasons = []
-    for ask in asks:
-        validity = ask.sensitivity.validity
+    for planned_query in queries:
+        validity = planned_query.sensitivity.validity
         if isinstance(validity, Refuted):
             reasons.append(f"refuted: {validity.reason}")
         elif isinstance(validity, Conditional):
@@ -270,32 +276,41 @@ def _components(schedule: Schedule, accountant: Accountant) -> Iterable[Any]:
     """Whatever a claim rests on."""
     return (
         *(
-            (item.learner, item.bound, *(ask.mechanism for ask in item.asks.values()))
+            (
+                item.learner,
+                item.bound,
+                *(planned_query.mechanism for planned_query in item.queries.values()),
+            )
             for item in schedule.releases
         ),
         accountant,
-        schedule.request.look,
+        schedule.request.evaluation,
     )
 
 
-def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
+def _query_guarantees(schedule: Schedule) -> Iterator[QueryGuarantee]:
     """What holds of each query's arithmetic, in the order of the schedule's asks."""
-    groups = [(item.name, (*item.asks.values(),), item.premises) for item in schedule.releases]
+    groups = [(item.name, (*item.queries.values(),), item.premises) for item in schedule.releases]
     # A paid look is about all models, so that it rests on what any of them rests on.
     of_all = tuple(dict.fromkeys(text for _, _, premises in groups for text in premises))
-    groups.append((RELEASE, schedule.look, of_all))
-    for release, ask, premises in ((name, ask, p) for name, asks, p in groups for ask in asks):
-        error, is_sum = ask.sensitivity.solver_error, isinstance(ask.query, SumQuery)
+    groups.append((RELEASE, schedule.evaluation, of_all))
+    for release, planned_query, premises in (
+        (name, planned_query, p) for name, queries, p in groups for planned_query in queries
+    ):
+        error, is_sum = (
+            planned_query.sensitivity.solver_error,
+            isinstance(planned_query.query, SumQuery),
+        )
         statistic = Statistic.ALLOWANCE if error else Statistic.COMPUTED
         # A mechanism that takes no integers gets an exact sum rounded to floats, and no bound knows
         # how far.
-        is_exact = ask.mechanism.arithmetic == "exact" and (
-            ask.mechanism.needs.integers or not is_sum
+        is_exact = planned_query.mechanism.arithmetic == "exact" and (
+            planned_query.mechanism.needs.integers or not is_sum
         )
-        exact_noise = Noise.CHOICE if _is_choice(ask.mechanism) else Noise.GRID
-        yield AskGuarantee(
+        exact_noise = Noise.CHOICE if _is_choice(planned_query.mechanism) else Noise.GRID
+        yield QueryGuarantee(
             release=release,
-            query=ask.query.name,
+            query=planned_query.query.name,
             noise=exact_noise if is_exact else Noise.FLOATS,
             statistic=Statistic.SUM if is_sum else statistic,
             allowance=error,
@@ -314,11 +329,15 @@ def _is_choice(mechanism: AnyMechanism) -> bool:
     return isinstance(mechanism, Choice | RandomizedResponse)
 
 
-def _sources(asks: Sequence[Ask], gamma: float) -> tuple[str, ...]:
-    samplings = [ask.query.sampling for ask in asks if ask.query.sampling is not None]
+def _sources(queries: Sequence[PlannedQuery], gamma: float) -> tuple[str, ...]:
+    samplings = [
+        planned_query.query.sampling
+        for planned_query in queries
+        if planned_query.query.sampling is not None
+    ]
     sources = (
-        *(ask.sensitivity.source for ask in asks),
-        *(ask.mechanism.source for ask in asks),
+        *(planned_query.sensitivity.source for planned_query in queries),
+        *(planned_query.mechanism.source for planned_query in queries),
         *(sampling.source for sampling in samplings if sampling.source),
         *([f"{gamma:.3g} of delta for the public coins"] if gamma else ()),
     )

@@ -166,7 +166,8 @@ def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], 
     # Taken only if it is no larger in both: a mechanism may calibrate to either figure.
     return (
         by_replacement
-        if by_replacement.unit <= by_removal.unit and by_replacement.reach <= by_removal.reach
+        if by_replacement.unit <= by_removal.unit
+        and by_replacement.range_sensitivity <= by_removal.range_sensitivity
         else by_removal
     )
 
@@ -313,16 +314,16 @@ def _bound_replacement(length: float, query: SumQuery) -> float:
         return length
     # |a - b|^2 = |a|^2 + |b|^2 - 2 ab, where ab is not negative: at most 2 L^2.
     if query.sum.sign == "non_negative" and query.distance is Distance.L2:
-        farthest = up(math.sqrt(2.0) * length, roundings=2)
+        diameter = up(math.sqrt(2.0) * length, roundings=2)
     else:
-        farthest = 2 * length
+        diameter = 2 * length
     # Entries in [0, E] differ by at most E.
     if query.sum.sign == "non_negative" and query.sum.each is not None:
         entries = query.real_size ** (1.0 if query.distance is Distance.L1 else 0.5)
-        farthest = min(farthest, up(query.sum.each * entries, roundings=3))
+        diameter = min(diameter, up(query.sum.each * entries, roundings=3))
     # The learner's own theorem, where it proves one about any two persons. A person may have no
     # record that is used, so that no such theorem goes below the longest vector.
-    return min(farthest, max(length, query.sum.farthest or farthest))
+    return min(diameter, max(length, query.sum.diameter or diameter))
 
 
 def explain_unbanded(
@@ -331,21 +332,21 @@ def explain_unbanded(
     sensitivity: AnySensitivity,
     mechanism: AnyMechanism,
     *,
-    alone: bool,
+    single: bool,
 ) -> str:
     """Why the theorem does not cover a query with bands, or empty.
 
     Args:
-        alone: Whether the release asks nothing else: another ask in a block is not covered.
+        single: Whether the release asks nothing else: another ask in a block is not covered.
     """
     if not isinstance(query, SumQuery) or query.bands is None:
         return ""
-    reach, name = len(query.bands), repr(query.name)
+    cutoff, name = len(query.bands), repr(query.name)
     groups = query.sampling.groups if type(query.sampling) is Cyclic else 1
-    if reach > groups:
+    if cutoff > groups:
         return (
-            f"{name} has {reach} bands, and a record may be seen again after {groups} asks: take "
-            f"Cyclic sampling with {reach} groups or more, or {groups} bands"
+            f"{name} has {cutoff} bands, and a record may be seen again after {groups} asks: take "
+            f"Cyclic sampling with {cutoff} groups or more, or {groups} bands"
         )
     is_plain = (
         isinstance(sensitivity, Sensitivity)
@@ -357,7 +358,7 @@ def explain_unbanded(
         "spherical Gaussian noise: take mechanism gaussian": mechanism.needs.bands
         and mechanism.needs.integers,
         "a learner whose sums the core adds (SummingLearner)": sums_exactly(learner),
-        "a release that asks nothing else: make it two releases": alone,
+        "a release that asks nothing else: make it two releases": single,
         f"Sum(sign='any'), not {query.sum.sign!r}": query.sum.sign == "any",
         "a worst case of exact sums, such as `sum`": is_plain,
     }

@@ -9,7 +9,7 @@ from dpcore.bound import Refused, SensitivityBound
 from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
 from dpcore.rounding import UNIT
-from dpcore.sensitivity import Conditional, OverCoins, Sensitivity
+from dpcore.sensitivity import Conditional, OverRandomness, Sensitivity
 
 
 @attrs.frozen(kw_only=True)
@@ -53,8 +53,8 @@ class TwiceAddRemove(SensitivityBound):
         if not isinstance(inner, Sensitivity):
             return Refused("a law over orders cannot be doubled: both steps share the order")
         validity = inner.validity
-        if isinstance(validity, OverCoins):  # either of the two steps may fail
-            validity = OverCoins(min(2 * validity.gamma, 1 - UNIT))
+        if isinstance(validity, OverRandomness):  # either of the two steps may fail
+            validity = OverRandomness(min(2 * validity.gamma, 1 - UNIT))
         return attrs.evolve(
             inner,
             validity=validity,

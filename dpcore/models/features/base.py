@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 
 
 class Features(ABC):
@@ -75,10 +75,10 @@ class FeatureMap(ABC):
         """kappa: an l2 bound on the features of *every* row of the domain, whatever the coins."""
 
     @abstractmethod
-    def draw(self, domain: Domain, coins: PublicCoins) -> Features:
+    def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
         """Draw the fixed function from the public stream "features"."""
 
-    def drawn(self, domain: Domain, coins: PublicCoins) -> Features:
+    def drawn(self, domain: Domain, randomness: PublicRandomness) -> Features:
         """`draw`, done once for releases in a row with this map, domain and coins."""
         # The key is all that the draw depends on. Public coins may be shared at no privacy cost.
-        return coins.once((self, domain), partial(self.draw, domain, coins))
+        return randomness.once((self, domain), partial(self.draw, domain, randomness))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain
 from dpcore.models.features.base import FeatureMap, Features
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 
 
 class _Same(Features):
@@ -37,6 +37,6 @@ class Identity(FeatureMap):
         """Return the l2 bound that the domain itself keeps every encoded row to."""
         return domain.feature_norm
 
-    def draw(self, domain: Domain, coins: PublicCoins) -> Features:
+    def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
         """Return the identity, without drawing a coin."""
         return SAME

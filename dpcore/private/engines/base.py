@@ -76,12 +76,12 @@ class BlockError(ReleaseError):
     """A block's part of a total failed.
 
     Args:
-        told: The name of the error's type, and no more: its text may hold a record.
+        cause: The name of the error's type, and no more: its text may hold a record.
     """
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"a block's part of a total failed ({reason})")
-        self.told = reason
+        self.cause = reason
 
 
 class Engine(AbstractContextManager["Engine"]):
@@ -125,7 +125,7 @@ class Engine(AbstractContextManager["Engine"]):
         return ""
 
     @property
-    def tells(self) -> bool:
+    def reports_misfits(self) -> bool:
         """Whether it tells anybody how far a total is: a sealed run refuses that."""
         return False
 

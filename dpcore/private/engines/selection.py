@@ -4,8 +4,8 @@ The record at place i of a source has word i of a secret stream, whichever block
 it is on. So a part that is read or computed again gives the same records, and nothing has to hold a
 list of all of them.
 
-* `Coins`: each record whose word is small, independently of all others: Poisson samples, and the
-  hold-out where the number of records is private.
+* `BernoulliSelection`: each record whose word is small, independently of all others: Poisson
+  samples, and the hold-out where the number of records is private.
 * `Smallest`: the h records with the smallest of n words: a uniform subset. The words are
   exchangeable, and so they are given that the h-th and the next smallest differ; where they do not,
   the next n words are taken.
@@ -77,17 +77,17 @@ def counted_from(start: int, selection: Selection) -> Selection:
 
 
 @attrs.frozen(repr=False)
-class Coins(Selection):
+class BernoulliSelection(Selection):
     """Every place whose word, without its lowest bit, is below `below`: a chance of below/2^63."""
 
     words: Words
     below: int
 
     @classmethod
-    def chance(cls, words: Words, share: float) -> Coins:
-        """Places at which `Stream.uniform` is below `share`."""
+    def chance(cls, words: Words, fraction: float) -> BernoulliSelection:
+        """Places at which `Stream.uniform` is below `fraction`."""
         # (w >> 11) + 1/2 < share 2^53 says that w >> 11 is at most ceil(share 2^53 - 1/2) - 1
-        below = math.ceil(Fraction(share) * 2**53 - Fraction(1, 2))
+        below = math.ceil(Fraction(fraction) * 2**53 - Fraction(1, 2))
         return cls(words, min(max(below, 0), 1 << 53) << 10)
 
     def contains(self, first: int, count: int) -> NDArray[np.bool_]:

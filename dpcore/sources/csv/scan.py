@@ -157,10 +157,10 @@ def _outside_quotes(
     before = np.where(quotes > 0, codes[quotes - 1], _FEED)
     behind = codes[quotes + 1]
     # The neighbour that must be a separator or the edge, or the other quote of a double.
-    beside = np.where(opens, before, behind)
+    adjacent = np.where(opens, before, behind)
     is_at_edge = separators[np.where(opens, np.maximum(quotes - 1, 0), quotes + 1)]
     is_at_edge |= opens & (quotes == 0)
-    plain = is_at_edge | (beside == _QUOTE) | (~opens & (behind == _RETURN))
+    plain = is_at_edge | (adjacent == _QUOTE) | (~opens & (behind == _RETURN))
     # An odd number of quotes in a frame leaves the last one open.
     unclosed = np.flatnonzero(np.diff(counts_at_breaks) % 2 == 1)
     doubtful_frames = np.concatenate((frame[quoted][~plain], unclosed))

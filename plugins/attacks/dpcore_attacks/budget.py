@@ -20,7 +20,7 @@ _VARIANTS = 2  # of each of its fields, at most
 _KERNELS = 2  # behind an oracle, each for five checks
 
 
-def share(
+def allot(
     runs: int,
     bounds: Mapping[str, Sequence[Case]],
     mechanisms: Mapping[str, Sequence[AnyMechanism]],

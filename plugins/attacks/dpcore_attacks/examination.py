@@ -12,7 +12,7 @@ from dpcore.registry.events import catalogue_of
 from dpcore_attacks.attacks.counterexample import Counterexample
 from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.attacks.setting import Case
-from dpcore_attacks.budget import share
+from dpcore_attacks.budget import allot
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.hook_stages import HookStages
 from dpcore_attacks.laws.bounds import (
@@ -111,7 +111,7 @@ class Examination:
         subjects = subjects_of(self._loaded, examples)
         # Shared before any statistical check runs and before anything is left out, so that neither
         # can shift a verdict.
-        self._rate = share(len(self._runs), subjects.bounds, subjects.mechanisms)
+        self._rate = allot(len(self._runs), subjects.bounds, subjects.mechanisms)
         yield (
             verdict
             for verdict in chain(
@@ -132,8 +132,8 @@ class Examination:
             stated={
                 type(part)
                 for example in examples
-                for ask in example.scheduled.asks.values()
-                for part, _ in ask.event().parts()
+                for planned_query in example.scheduled.queries.values()
+                for part, _ in planned_query.event().parts()
             },
         )
         stages = [
@@ -281,7 +281,7 @@ def _uses(run: Priced, classes: Collection[type[Any]]) -> bool:
     """Whether a release of an example is made of one of these."""
     for scheduled in run.plan.schedule.releases:
         parts: list[object] = [scheduled.learner, scheduled.release.bound]
-        parts += [ask.mechanism for ask in scheduled.asks.values()]
+        parts += [planned_query.mechanism for planned_query in scheduled.queries.values()]
         if any(type(part) in classes for part in parts):
             return True
     return False

@@ -23,7 +23,7 @@ from dpcore import (
     DpcoreError,
     Plan,
     PrivacyBudget,
-    PublicCoins,
+    PublicRandomness,
     Registry,
     Release,
     Request,
@@ -95,7 +95,7 @@ class Example:
     def plan(self) -> Plan | None:
         """Its plan; None where it has no price."""
         try:
-            return self.spec.price(PublicCoins(1))
+            return self.spec.price(PublicRandomness(1))
         except DpcoreError:
             return None
 
@@ -164,7 +164,7 @@ def pair_request(
         adjacency=relation,
         budget=_largest(request.budget),
         releases=releases[::-1],
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
         holdout=request.records.holdout if any(r.of for r in releases) else 0.0,
         accept_assumptions=request.accepted.assumptions,
     )
@@ -251,11 +251,11 @@ class Matrix:
     Args:
         pairs: How a small example of each learner fits with each mechanism, by their names; with
             "" where a release names none.
-        sheets: By kind and name, what a component's sheet says where all plugins are packaged.
+        summaries: By kind and name, what a component's sheet says where all plugins are packaged.
     """
 
     pairs: Mapping[str, Mapping[str, Fit]] = {}
-    sheets: Mapping[str, Mapping[str, Mapping[str, Any]]] = {}
+    summaries: Mapping[str, Mapping[str, Mapping[str, Any]]] = {}
 
     @classmethod
     def packaged(cls) -> Matrix:
@@ -283,7 +283,7 @@ def is_packaged(registry: Registry, kind: Kind, name: str) -> bool:
     return any(registry.entries[plugin] == packaged.get(plugin) for plugin in owners)
 
 
-def has_packaged_alone(registry: Registry) -> bool:
+def has_packaged_only(registry: Registry) -> bool:
     """Whether all plugins are those that the packaged registry admits, and none is disabled."""
     same = registry.entries == Index.packaged().entries
     return same and {*registry.modules} == {"dpcore"} and not registry.disabled

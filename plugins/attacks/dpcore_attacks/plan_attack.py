@@ -69,7 +69,7 @@ def counterexample(path: Path) -> Counterexample:
 
 def queries(plan: Plan) -> int:
     """How many queries all releases of a plan ask: what a search goes through."""
-    return sum(len(release.asks) for release in plan.schedule.releases)
+    return sum(len(release.queries) for release in plan.schedule.releases)
 
 
 def attack_plan(
@@ -77,12 +77,12 @@ def attack_plan(
 ) -> tuple[list[Finding], list[ReleaseFinding]]:
     """Findings on every bound, and on the answers of every function release."""
     # Every release gets an equal part of the pairs.
-    share = effort.share(len(plan.schedule.releases))
+    fraction = effort.share(len(plan.schedule.releases))
     findings: list[Finding] = []
     releases: list[ReleaseFinding] = []
     for scheduled in plan.schedule.releases:
         case = Case.of(plan, scheduled)
-        case_findings = falsify(case, share, seed, refuted=True, searched=searched)
+        case_findings = falsify(case, fraction, seed, refuted=True, searched=searched)
         findings += case_findings
         attacks = (
             attack_release(scheduled.name, case, f, seed, effort.transcripts) for f in case_findings

@@ -16,7 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from dpcore_attacks.black_box.claims import ClaimUnderTest
 
-_SHARE = pytest.StashKey[float]()
+_FRACTION = pytest.StashKey[float]()
 _MARK = "dpcore_claim"
 _PROPERTY = "dpcore_attack"
 
@@ -42,7 +42,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if claims:
         from dpcore_attacks.black_box.attack import ERROR
 
-        session.config.stash[_SHARE] = ERROR / claims
+        session.config.stash[_FRACTION] = ERROR / claims
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -54,7 +54,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     from dpcore_attacks.black_box.report import sarif_result
 
     config = pyfuncitem.config
-    report = claim.attack(config.stash[_SHARE], config.getoption("--attacks-seed"))
+    report = claim.attack(config.stash[_FRACTION], config.getoption("--attacks-seed"))
     data = {"report": report.to_dict(), "result": sarif_result(report)}
     pyfuncitem.user_properties.append((_PROPERTY, json.dumps(data)))
     if report.exit_code:

@@ -33,12 +33,12 @@ from dpcore import (
     Learner,
     Plan,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Query,
     Range,
     Refused,
     Registry,
-    SecretCoins,
+    SecretRandomness,
     SensitivityBound,
     Spec,
     load_spec,
@@ -98,7 +98,7 @@ def examples_of(paths: Mapping[str, Path], registry: Registry) -> Iterator[tuple
     """
     for name, path in sorted(paths.items()):
         spec = load_spec(path, registry)
-        yield name, spec, spec.price(PublicCoins(1))
+        yield name, spec, spec.price(PublicRandomness(1))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -166,7 +166,7 @@ def kernels_within(cases: Sequence[Case], seed: int) -> list[tuple[Kernel, Domai
         raw = np.random.default_rng(seed).uniform(-1, 1, (size, rows.width))
         records = rows.project(raw, np.full(size, 0.5 * rows.label_bound))
         query, *_ = learner.queries(case.public)
-        secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+        secret = SecretRandomness.rehearsal(0).learner(0, query.name, 1)
         try:
             value = compute(learner, query, records, case.public, secret)
         except Exception:  # the laws of learners tell of it
@@ -315,14 +315,16 @@ def _instances(cls: type[Any], candidates: list[Any]) -> tuple[Any, ...]:
 def _mechanisms(example: Example) -> list[AnyMechanism]:
     """As the spec states them, with what the learner's queries supply: not calibrated."""
     entry = example.scheduled.release.mechanism
-    asks = example.scheduled.asks.values()
+    queries = example.scheduled.queries.values()
     entries = [*entry.values()] if isinstance(entry, Mapping) else [entry]
     # Where a spec names none, queries may have one of their own.
-    own = [ask.query.mechanism for ask in asks]
+    own = [query.query.mechanism for query in queries]
     mechanisms = [m for m in (*entries, *(own if entry is None else ())) if m is not None]
     results = []
     for mechanism in mechanisms:
-        sources = [ask.query.mechanism for ask in asks if type(ask.mechanism) is type(mechanism)]
+        sources = [
+            query.query.mechanism for query in queries if type(query.mechanism) is type(mechanism)
+        ]
         results.append(functools.reduce(fill_in, sources, mechanism))
     return results
 

@@ -14,8 +14,8 @@ from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.errors import ParameterError, RegistryError
 from dpcore.registry.kinds import MECHANISM
 from dpcore.specs.spec import spec_of_text
-from dpcore_attacks.commands.describe import sheet_text
-from dpcore_attacks.component_sheet import sheets
+from dpcore_attacks.commands.describe import summary_text
+from dpcore_attacks.component_summary import summaries
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,8 @@ def registry(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def learner(registry):
-    (sheet,) = sheets("described_learner.correlation", registry)
-    return sheet
+    (summary,) = summaries("described_learner.correlation", registry)
+    return summary
 
 
 def test_a_learner_is_described_by_what_it_declares(learner):
@@ -65,45 +65,45 @@ def test_the_example_of_a_learner_has_a_price(learner, registry):
 
 @pytest.mark.slow  # two relations, three learners, two samplings
 def test_a_mechanism_is_priced_with_every_learner_and_with_samples(registry):
-    (sheet,) = sheets("gaussian", registry, "mechanism")
-    noise = next(field for field in sheet.fields if field.name == "noise_multiplier")
+    (summary,) = summaries("gaussian", registry, "mechanism")
+    noise = next(field for field in summary.fields if field.name == "noise_multiplier")
     assert noise.is_calibrated
-    assert "Balle" in sheet.source
-    assert {norm.split()[0] for norm in sheet.norms} == {
+    assert "Balle" in summary.source
+    assert {norm.split()[0] for norm in summary.norms} == {
         str(norm) for norm in (Distance.L1, Distance.L2, Distance.LINF)
     }
-    assert {*sheet.relations} == {str(REPLACE_ONE), str(ADD_REMOVE)}
+    assert {*summary.relations} == {str(REPLACE_ONE), str(ADD_REMOVE)}
     # Subsets of fixed size need a public number of records, so add/remove has none.
-    assert f"WithoutReplacement ({REPLACE_ONE})" in sheet.samplings
-    relations = {pair.name: pair.relations for pair in sheet.fits}
+    assert f"WithoutReplacement ({REPLACE_ONE})" in summary.samplings
+    relations = {pair.name: pair.relations for pair in summary.fits}
     assert relations["described_learner.correlation"] == (str(REPLACE_ONE),)
     assert {*relations["described_sum.correlation"]} == {str(REPLACE_ONE), str(ADD_REMOVE)}
 
 
 def test_a_mechanism_that_no_example_names_gets_one_that_has_a_price(registry):
-    (sheet,) = sheets("laplace", registry, "mechanism")
-    assert sheet.example_name == ""
-    assert "mechanism: laplace" in sheet.example
-    spec_of_text(sheet.example, "example", registry).price()
+    (summary,) = summaries("laplace", registry, "mechanism")
+    assert summary.example_name == ""
+    assert "mechanism: laplace" in summary.example
+    spec_of_text(summary.example, "example", registry).price()
 
 
 def test_bounds_events_accountants_and_parts_are_described_too(registry):
-    (bound,) = sheets("sum", registry, "bound")
+    (bound,) = summaries("sum", registry, "bound")
     fits = {pair.name: pair.relations for pair in bound.fits}
     assert {str(REPLACE_ONE), str(ADD_REMOVE)} <= {*fits["described_sum.correlation"]}
     assert "described_learner.correlation" not in fits
-    (event,) = sheets("laplace", registry, "event")
+    (event,) = summaries("laplace", registry, "event")
     assert {pair.name for pair in event.fits if not pair.reason} >= {"pld", "renyi"}
     assert "event: laplace" in event.example
-    (accountant,) = sheets("gdp", registry)
+    (accountant,) = summaries("gdp", registry)
     assert [pair.name for pair in accountant.fits if not pair.reason] == ["gaussian"]
-    (features,) = sheets("identity", registry)
+    (features,) = summaries("identity", registry)
     assert "described_sum.correlation" in {pair.name for pair in features.fits}
     assert features.example_name
 
 
 def test_one_name_of_several_kinds_has_a_sheet_for_each(registry):
-    assert [sheet.kind for sheet in sheets("gaussian", registry)] == [
+    assert [summary.kind for summary in summaries("gaussian", registry)] == [
         "mechanism",
         "event",
         "kernel",
@@ -112,16 +112,16 @@ def test_one_name_of_several_kinds_has_a_sheet_for_each(registry):
 
 def test_unknown_names_and_kinds_are_told_with_what_is_near(registry):
     with pytest.raises(RegistryError, match=r"did you mean 'described_sum\.correlation'"):
-        sheets("described_sum.corelation", registry)
+        summaries("described_sum.corelation", registry)
     with pytest.raises(RegistryError, match="no accountant is called 'gaussian'"):
-        sheets("gaussian", registry, "accountant")
+        summaries("gaussian", registry, "accountant")
     with pytest.raises(ParameterError, match="learner"):
-        sheets("gaussian", registry, "lerner")
+        summaries("gaussian", registry, "lerner")
 
 
 def test_a_sheet_fits_a_terminal_and_json_holds_all_of_it(learner, registry, monkeypatch):
     monkeypatch.setattr(Registry, "default", lambda: registry)
-    narrow = lines(sheet_text(learner), 80)
+    narrow = lines(summary_text(learner), 80)
     assert max(map(len, narrow)) <= 80
     run = CliRunner().invoke(app, ["describe", "described_learner.correlation"])
     assert run.exit_code == 0, run.output

@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 
-from dpcore import SecretCoins
+from dpcore import SecretRandomness
 from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.guarantee import Statistic
 from dpcore.private.engines.local import LocalEngine
@@ -36,7 +36,9 @@ def test_a_learner_of_contributions_alone_is_proved_attacked_and_run_in_blocks(
     assert type(learner).partial is SummingLearner.partial
     assert scheduled.reads is Reads.SUMS
     assert plan.schedule.in_blocks
-    assert {ask.statistic for ask in plan.guarantee.basis.queries} == {Statistic.SUM}
+    assert {planned_query.statistic for planned_query in plan.guarantee.basis.queries} == {
+        Statistic.SUM
+    }
 
     case = Case.of(plan, scheduled)
     verdicts = sum_verdicts(case)
@@ -56,10 +58,10 @@ def test_a_learner_of_contributions_alone_is_proved_attacked_and_run_in_blocks(
     lines = [",".join(map(str, row)) for row in zip(*table.values(), strict=True)]
     (tmp_path / "records.csv").write_text("\n".join([",".join(table), *lines]) + "\n")
     source = open_source("records.csv", tmp_path, spec.csv, spec.request.domain)
-    expected = plan.run(table, secret=SecretCoins.rehearsal(3)).model.arrays()
+    expected = plan.run(table, secret=SecretRandomness.rehearsal(3)).model.arrays()
     for threads, rows in [(1, 4096), (2, 17)]:
         with LocalEngine(threads=threads, rows=rows) as engine:
-            outcome = plan.run(source, secret=SecretCoins.rehearsal(3), engine=engine)
+            outcome = plan.run(source, secret=SecretRandomness.rehearsal(3), engine=engine)
             assert type(outcome.opened.train).__name__ == "EngineRecords"
         for name, array in outcome.model.arrays().items():
             assert array.tobytes() == expected[name].tobytes()

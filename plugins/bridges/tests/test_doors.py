@@ -352,7 +352,7 @@ def by_serving_estimator(kind, table, ledger):
     return estimator.fit(table.select(["v"]), table["y"]).guarantee_
 
 
-DOORS = {
+BOUNDARIES = {
     "Plan.run": by_plan,
     "Plan.open": by_oracle,
     "Session": by_session,
@@ -380,22 +380,30 @@ def ledger(tmp_path, monkeypatch):
     return dpcore.Ledger.create(tmp_path / "l", epsilon=9.0, delta=1e-3, adjacency=ADD_REMOVE)
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_every_door_refuses_texts_unspent_and_states_the_premise(door, ledger):
+@pytest.mark.parametrize("release_through", BOUNDARIES)
+def test_every_door_refuses_texts_unspent_and_states_the_premise(release_through, ledger):
     pyarrow = pytest.importorskip("pyarrow")
     y = np.linspace(0, 1, SIZE)
     texts = pyarrow.table({"v": KINDS["int"].cells, "y": y})
     with pytest.raises(Exception, match="column 'v' declares numbers and arrives as string"):
-        DOORS[door]("int", texts, ledger)
+        BOUNDARIES[release_through]("int", texts, ledger)
     assert ledger.spent().charges == 0
     numbers = pyarrow.table({"v": np.arange(SIZE), "y": y})
-    assert DOORS[door]("int", numbers, ledger).provenance.door_premises.count(HANDED_OVER) == 1
+    assert (
+        BOUNDARIES[release_through]("int", numbers, ledger).provenance.boundary_premises.count(
+            HANDED_OVER
+        )
+        == 1
+    )
 
 
-@pytest.mark.parametrize("door", ["Plan.run", "Plan.open", "Session", "run", "OpenDP"])
-def test_a_strict_reader_needs_no_premise_at_any_door(door, ledger):
+@pytest.mark.parametrize("release_through", ["Plan.run", "Plan.open", "Session", "run", "OpenDP"])
+def test_a_strict_reader_needs_no_premise_at_any_door(release_through, ledger):
     file = dpcore.read_csv(written(Path("v.csv"), KINDS["float"].cells))
-    assert HANDED_OVER not in DOORS[door]("float", file, ledger).provenance.door_premises
+    assert (
+        HANDED_OVER
+        not in BOUNDARIES[release_through]("float", file, ledger).provenance.boundary_premises
+    )
 
 
 def test_an_estimator_refuses_a_file_and_says_where_it_may_go(ledger):
@@ -418,9 +426,9 @@ def test_a_separator_of_thousands_no_longer_empties_a_mean(tmp_path, ledger):
         for cell in ("45,500", "n/k")
     ]
     by_plan("int", pair[0], ledger)
-    for door in (by_plan, by_session):
+    for release_through in (by_plan, by_session):
         with pytest.raises(SourceError, match=r"arrives as (str|object)"):
-            door("int", pair[1], ledger)
+            release_through("int", pair[1], ledger)
     assert ledger.spent().charges == 0
 
 
@@ -450,7 +458,7 @@ def test_dates_that_two_formats_share_are_refused_where_the_type_shows_it(tmp_pa
         by_plan("date", mixed, ledger)
     assert (month_first["v"] != day_first["v"])[1:].any()  # both are columns of dates
     for frame in (month_first, day_first):
-        assert HANDED_OVER in by_plan("date", frame, ledger).provenance.door_premises
+        assert HANDED_OVER in by_plan("date", frame, ledger).provenance.boundary_premises
 
 
 def test_a_regressor_refuses_objects_in_a_frame_and_in_an_array():

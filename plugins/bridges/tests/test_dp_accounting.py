@@ -41,7 +41,7 @@ from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
 from dpcore.event import Claims, Direction, PrivacyCurve
-from dpcore.sensitivity import Conditional, OverCoins
+from dpcore.sensitivity import Conditional, OverRandomness
 from dpcore_bridges.dp_accounting import (
     DpcoreAccountant,
     adjacency_of,
@@ -73,13 +73,13 @@ class TestThePeersOwnTests(privacy_accountant_test.PrivacyAccountantTest):
         ]
 
 
-@pytest.mark.parametrize(("relation", "reach"), [(ADD, 1), (REPLACE, 2)])
+@pytest.mark.parametrize(("relation", "cutoff"), [(ADD, 1), (REPLACE, 2)])
 @pytest.mark.parametrize(("noise", "count"), [(2.0, 10), (0.5, 1), (20.0, 1000)])
 def test_a_gaussian_costs_what_its_definition_says_under_either_relation(
-    relation, reach, noise, count
+    relation, cutoff, noise, count
 ):
     ours = DpcoreAccountant(relation).compose(dp.GaussianDpEvent(noise), count)
-    exact = gaussian_epsilon(DELTA, reach / noise * math.sqrt(count))
+    exact = gaussian_epsilon(DELTA, cutoff / noise * math.sqrt(count))
     assert exact <= ours.get_epsilon(DELTA) <= exact * (1 + 1e-9) + 1e-12
     peer = PLDAccountant(relation).compose(dp.GaussianDpEvent(noise), count)
     assert peer.get_epsilon(DELTA) == pytest.approx(exact, abs=2e-4)
@@ -162,10 +162,10 @@ def test_the_peers_renyi_accountant_ignores_replace_one_and_under_states_it():
     """19.42 is the truth for ten Gaussians of multiplier 2; it answers 8.85 (factor 2.2)."""
     truth = gaussian_epsilon(DELTA, math.sqrt(10))
     wrong = RdpAccountant(neighboring_relation=REPLACE)
-    told = wrong.compose(dp.GaussianDpEvent(2.0), 10).get_epsilon(DELTA)
+    report = wrong.compose(dp.GaussianDpEvent(2.0), 10).get_epsilon(DELTA)
     assert truth == pytest.approx(19.42, abs=0.01)
-    assert told == pytest.approx(8.85, abs=0.01)
-    assert told < truth / 2.1
+    assert report == pytest.approx(8.85, abs=0.01)
+    assert report < truth / 2.1
 
 
 @pytest.mark.parametrize("event", [
@@ -572,4 +572,4 @@ def test_a_plan_whose_claim_is_more_than_its_events_is_refused():
     with pytest.raises(NoClaimError, match="calm"):
         events_of(conditional)
     with pytest.raises(NoClaimError, match="public coins"):
-        events_of(price_label_mean(validity=OverCoins(1e-7)))
+        events_of(price_label_mean(validity=OverRandomness(1e-7)))

@@ -96,16 +96,16 @@ def numbers_with(cell):
 
 
 @pytest.mark.parametrize(
-    ("cell", "told"),
+    ("cell", "report"),
     [
         (math.nan, 0.0), (math.inf, 5.0), (-math.inf, -5.0), (1e300, 5.0), (-7, -5.0),
         (10**400, 5.0), (None, 0.0), ("n/k", 0.0), ("2.5", -2.5), (Decimal("sNaN"), 0.0),
         (b"\xff", 0.0), ([1.0, 2.0], 0.0), ({}, 0.0), (object(), 0.0), (True, -4.0), (2.5j, 0.0),
     ],
 )  # fmt: skip
-def test_one_label_of_any_kind_moves_its_own_record_alone(cell, told, projected):
+def test_one_label_of_any_kind_moves_its_own_record_alone(cell, report, projected):
     expected = [value - 5 for value in VALUES]
-    expected[HIT] = told
+    expected[HIT] = report
     for labels in numbers_with(cell):
         records = projected(regressor(), ROWS, labels)
         assert records.labels.tolist() == expected, type(labels)
@@ -140,11 +140,11 @@ def test_what_is_no_class_is_none_of_them(cell, classes, projected):
 
 @pytest.mark.parametrize("cell", ["n/k", None, "0.5", [1.0], math.inf, 10**400, object()])
 def test_one_feature_of_a_list_moves_its_own_record_alone(cell, projected):
-    told = {"0.5": 0.5, math.inf: 1.0, 10**400: 1.0}
+    report = {"0.5": 0.5, math.inf: 1.0, 10**400: 1.0}
     rows = ROWS.tolist()
     rows[HIT][1] = cell
     expected = ROWS.tolist()
-    expected[HIT][1] = told.get(cell, 0.0) if isinstance(cell, str | float | int) else 0.0
+    expected[HIT][1] = report.get(cell, 0.0) if isinstance(cell, str | float | int) else 0.0
     for columns in DECLARED:
         records = projected(regressor(columns=columns), rows, VALUES)
         assert records.features.tolist() == expected

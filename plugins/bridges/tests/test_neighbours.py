@@ -94,17 +94,17 @@ def learner(name, **fields):
     return Registry.default().component(LEARNER, name)(**fields)
 
 
-def asked(ask, facts=domain):
+def asked(query, facts=domain):
     """A question of a session."""
 
-    def door(rows, ledger, relation):
+    def release_through(rows, ledger, relation):
         with Session(
             ledger, facts(relation), rows,
             on_invalid="project", replaying=HERE, accept_useless=True,
         ) as one:  # fmt: skip
-            ask(one)
+            query(one)
 
-    return door
+    return release_through
 
 
 def by_plan(rows, ledger, relation):
@@ -159,7 +159,7 @@ def by_oracle(rows, ledger, relation):
 
 
 def by_estimator(make, labels="y"):
-    def door(rows, ledger, relation):
+    def release_through(rows, ledger, relation):
         columns = {"a": (0, 12), "c": ["u", "v", "w"]}
         made = make(
             columns=columns, ledger=ledger, on_invalid="project", adjacency=relation,
@@ -167,10 +167,10 @@ def by_estimator(make, labels="y"):
         )  # fmt: skip
         made.fit([list(pair) for pair in zip(rows["a"], rows["c"], strict=True)], rows[labels])
 
-    return door
+    return release_through
 
 
-def doors():
+def boundaries():
     sums = {"name": "linear.sufficient_statistics"}
     sums["fields"] = {"features": {"name": "linear.affine", "features": "identity"}}
     made = {"name": sums["name"], **sums["fields"]}
@@ -221,14 +221,14 @@ def outcome(name, rows, folder, relation):
     folder.mkdir()
     adjacency = of_people(relation).relation(relation) if name == "persons" else relation
     ledger = Ledger.create(folder / "l", epsilon=9.0, delta=1e-3, adjacency=adjacency)
-    door = doors()[name]
+    release_through = boundaries()[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            door(rows, ledger, relation)
+            release_through(rows, ledger, relation)
         except Exception as error:
-            told = str(error).replace(str(folder), "")
-            return (type(error).__name__, told), ledger.spent().charges
+            message = str(error).replace(str(folder), "")
+            return (type(error).__name__, message), ledger.spent().charges
     return ("answered", ""), ledger.spent().charges
 
 
@@ -242,12 +242,12 @@ def require_the_law(name, relation, chosen, folder):
             if key not in kept:
                 kept[key] = outcome(name, rows, folder / str(next(numbers)), relation)
             ends.append(kept[key])
-        (told, charged), (told_too, charged_too) = ends
-        assert told == told_too or charged == charged_too == 1, (what, told, told_too)
-    return {told for (told, _), _ in kept.values()}
+        (message, charged), (stated_too, charged_too) = ends
+        assert message == stated_too or charged == charged_too == 1, (what, message, stated_too)
+    return {message for (message, _), _ in kept.values()}
 
 
-NAMES = sorted(doors())
+NAMES = sorted(boundaries())
 # What needs a public number of records is refused by the plan, for all tables alike.
 OF_PUBLIC_COUNTS = {"Plan.open", "public records"}
 
@@ -257,8 +257,8 @@ OF_PUBLIC_COUNTS = {"Plan.open", "public records"}
 def test_neighbours_end_alike_or_are_charged(name, relation, tmp_path):
     place = NAMES.index(name)
     chosen = [*itertools.islice(pairs(relation), place % 3, None, 11)]
-    told = require_the_law(name, relation, chosen, tmp_path)
-    assert (told == {"answered"}) == (relation is REPLACE_ONE or name not in OF_PUBLIC_COUNTS)
+    report = require_the_law(name, relation, chosen, tmp_path)
+    assert (report == {"answered"}) == (relation is REPLACE_ONE or name not in OF_PUBLIC_COUNTS)
 
 
 @pytest.mark.slow

@@ -41,8 +41,8 @@ from dpcore.errors import (
     ReleaseError,
 )
 from dpcore.guarantee import Noise, Status
-from dpcore.randomness import SecretCoins
-from dpcore.sensitivity import Conditional, OverCoins
+from dpcore.randomness import SecretRandomness
+from dpcore.sensitivity import Conditional, OverRandomness
 from dpcore_attacks.laws.accountants.events import event_verdicts
 from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.mechanisms.mechanisms import (
@@ -302,10 +302,10 @@ def test_more_than_a_measurement_can_say_is_refused():
     reproduced = plan_of(validity=calm, reproduce=True)
     with pytest.raises(NoClaimError, match="no guarantee"):
         approximate_measurement(reproduced)
-    over_coins = plan_of(validity=OverCoins(1e-7))
+    over_randomness = plan_of(validity=OverRandomness(1e-7))
     with pytest.raises(NoClaimError, match="public coins"):
-        zcdp_measurement(over_coins)
-    assert approximate_measurement(over_coins).map(1)[1] == DELTA
+        zcdp_measurement(over_randomness)
+    assert approximate_measurement(over_randomness).map(1)[1] == DELTA
     cut = l1_plan(TruncatedLaplace(truncation=1e-6))
     with pytest.raises(NoClaimError, match="truncated_laplace has no zCDP rho"):
         zcdp_measurement(cut)
@@ -409,9 +409,11 @@ def test_it_is_calibrated_priced_and_run_like_any_other():
     mechanism = FromOpenDP(make=laplace, arithmetic="exact")
     plan = l1_plan(mechanism, budget=PrivacyBudget(epsilon=0.7))
     assert 0.7 * (1 - 1e-9) <= plan.guarantee.epsilon <= 0.7
-    assert Noise.FLOATS not in {ask.noise for ask in plan.guarantee.basis.queries}
-    (ask,) = plan.schedule.releases[0].asks.values()
-    assert ask.mechanism.noise_scale == pytest.approx(2 / 40 / 0.7, rel=1e-9)
+    assert Noise.FLOATS not in {
+        planned_query.noise for planned_query in plan.guarantee.basis.queries
+    }
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    assert planned_query.mechanism.noise_scale == pytest.approx(2 / 40 / 0.7, rel=1e-9)
     draws = np.array([plan.run(table()).model.values[0] for _ in range(400)])
     # the absolute deviation of Laplace noise has mean and standard deviation b: 6 deviations
     deviation = np.abs(draws - np.mean(table()["y"])).mean()
@@ -425,15 +427,15 @@ def wrapped_gaussian_plan():
 
 def test_the_gaussian_meets_its_budget_through_zcdp():
     plan = wrapped_gaussian_plan()
-    (ask,) = plan.schedule.releases[0].asks.values()
-    mu = (2 / 40) / ask.mechanism.noise_scale
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    mu = (2 / 40) / planned_query.mechanism.noise_scale
     assert 0.8 < gaussian_epsilon(DELTA, mu) <= 1.0  # the claim loses what zCDP loses
 
 
 def test_a_wrapped_release_goes_back_into_opendp():
     plan = wrapped_gaussian_plan()
-    (ask,) = plan.schedule.releases[0].asks.values()
-    rho = gaussian(ask.mechanism.noise_scale, 1).map(2 / 40)
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    rho = gaussian(planned_query.mechanism.noise_scale, 1).map(2 / 40)
     assert zcdp_measurement(plan).map(1) == pytest.approx(rho, rel=1e-9)
 
 
@@ -473,7 +475,7 @@ def test_a_failing_measurement_tells_no_value():
 
     query = Query(name="mean", shape=(1,), distance="l2")
     mechanism = FromOpenDP(make=failing, noise_scale=1.0)
-    noise = SecretCoins.draw().noise(0, "mean", 1)
+    noise = SecretRandomness.draw().noise(0, "mean", 1)
     with pytest.raises(ReleaseError) as refusal:
         mechanism.release(np.array([0.625]), query, claim(1.0, "l2"), noise)
     assert "0.625" not in str(refusal.value)

@@ -49,13 +49,13 @@ def test_the_peers_own_tests_pass_or_differ_for_the_documented_reason():
     tests = unittest.defaultTestLoader.loadTestsFromTestCase(suite.PldPrivacyAccountantTest)
     with mock.patch.object(suite.pld_privacy_accountant, "PLDAccountant", Ours):
         tests.run(result)
-    told = {str(test).split(" ")[0]: text.strip().splitlines() for test, text in
+    message = {str(test).split(" ")[0]: text.strip().splitlines() for test, text in
             [*result.failures, *result.errors]}  # fmt: skip
-    for test, lines in told.items():
+    for test, lines in message.items():
         assert DIFFERENT.get(test, "nothing") in "\n".join(lines[-4:]), f"{test}: {lines[-1]}"
-    assert told.keys() == DIFFERENT.keys()
+    assert message.keys() == DIFFERENT.keys()
     assert result.testsRun == 68
     page = PAGE.read_text(encoding="utf-8")
-    assert f"{68 - len(told)} of the 68" in page
-    for test in told:
+    assert f"{68 - len(message)} of the 68" in page
+    for test in message:
         assert test.rstrip("0123456789") in page, "each difference has its row there"

@@ -82,8 +82,8 @@ def test_a_run_loads_without_data_and_without_other_plugins(tmp_path):
     if "linear.sufficient_statistics" not in Registry.default().names(LEARNER):
         pytest.skip("needs dpcore-linear")
     run, _ = made(tmp_path, {"classes": False}, SUMS)
-    alone = tmp_path / "elsewhere" / "run"
-    shutil.copytree(run.folder / "public", alone / "public")
+    single = tmp_path / "elsewhere" / "run"
+    shutil.copytree(run.folder / "public", single / "public")
     shutil.rmtree(tmp_path / "runs")
     (tmp_path / "spec.yaml").unlink()
     others = ["kernel_ridge", "ntk", "random_features", "sgd", "statistics", "tables"]
@@ -92,9 +92,9 @@ import sys
 for name in {[f"dpcore_{one}" for one in others] + ["sklearn", "matplotlib", "pandas"]!r}:
     sys.modules[name] = None
 from dpcore import load_run
-run = load_run({str(alone)!r})
+run = load_run({str(single)!r})
 count = 200_000
 found = run.predict({{"age": [20.0, 90.0] * (count // 2), "kind": ["a", "b"] * (count // 2)}})
 assert found.shape == (count,) and found[1] > found[0]
 """
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=alone)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=single)

@@ -54,7 +54,7 @@ GRID = np.linspace(-30, 30, 60001)
 QUADRATURE = 1e-6  # a kink in a cell of 1e-3
 
 
-def law(places, q, sigma):
+def distribution(places, q, sigma):
     """Density of a noisy sum over a Poisson sample of places, None being the special record."""
     density = np.zeros_like(GRID)
     for taken in itertools.product((False, True), repeat=len(places)):
@@ -70,7 +70,7 @@ def test_a_noisy_sum_over_a_sample_of_places(rest, x):
     q, sigma = 0.3, 0.8
     event = dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(sigma))
     ((ours, _),) = from_dp_event(event, SPECIAL)
-    there, blank = law((x, *rest), q, sigma), law((None, *rest), q, sigma)
+    there, blank = distribution((x, *rest), q, sigma), distribution((None, *rest), q, sigma)
     for epsilon in (0.0, 0.1, 0.3, 0.6, 1.0):
         removed = float(ours.curve.upper(np.array([epsilon]), Direction.REMOVE)[0])
         added = float(ours.curve.upper(np.array([epsilon]), Direction.ADD)[0])

@@ -188,8 +188,8 @@ def test_probabilities_of_scores_are_the_lines_probability_and_have_tails():
     assert np.all(np.diff(chances) > 0)
     assert np.all(np.abs(np.diff(np.diff(chances))) < 5e-5)  # steps of .001: no kink of .05
     assert np.allclose(of_scores(-scores)[:, 0], chances, rtol=0, atol=1e-15)
-    far = of_scores(np.array([-1e9, 1e9]))
-    assert np.all((far[:, 0] > 0) & (far[:, 1] > 0))
+    distance = of_scores(np.array([-1e9, 1e9]))
+    assert np.all((distance[:, 0] > 0) & (distance[:, 1] > 0))
 
 
 def test_thresholds_and_weights_decide_by_probabilities():
@@ -399,10 +399,10 @@ def test_undeclared_columns_are_told_with_the_form_that_holds_texts():
 
 
 def test_a_learner_that_needs_more_than_its_name_says_what_to_give():
-    told = (
+    caught = (
         r'learner: .*mapping.*{"name": "random_features.ridge", "features": ..., "regularization"'
     )
-    with pytest.raises(SpecError, match=told):
+    with pytest.raises(SpecError, match=caught):
         regressor(learner="random_features.ridge").fit([[0.0]] * 5, [0.0] * 5)
     with pytest.raises(RegistryError, match=r"no\.such"):
         regressor(learner="no.such").fit([[0.0]] * 5, [0.0] * 5)
@@ -412,17 +412,17 @@ def test_a_learner_that_needs_more_than_its_name_says_what_to_give():
 def test_no_message_shows_a_cell(on_invalid):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"name": ["private"] * 5, "pay": ["secret"] * 5})
-    told = []
+    message = []
     for rows in (frame, frame.to_numpy(), frame.to_numpy().tolist(), frame.to_numpy(dtype=str)):
         for labels in ([0.0] * 5, ["hidden"] * 5):
             try:
                 regressor(on_invalid=on_invalid).fit(rows, labels)
             except (SourceError, ParameterError) as error:
-                told.append(str(error))
+                message.append(str(error))
                 chain = [error.__cause__, error.__context__ and not error.__suppress_context__]
                 assert not any(chain)
-    assert told
-    assert not any(word in one for one in told for word in ("private", "secret", "hidden"))
+    assert message
+    assert not any(word in one for one in message for word in ("private", "secret", "hidden"))
 
 
 def test_a_step_that_was_fitted_in_front_is_warned_of():
@@ -430,9 +430,9 @@ def test_a_step_that_was_fitted_in_front_is_warned_of():
     options = {"columns": (-5, 5), "on_invalid": "project", "rehearsal": None}
     with pytest.warns(ReleaseWarning, match="standardscaler in front of PrivateRegressor"):
         make_pipeline(Normalizer(), StandardScaler(), regressor(**options)).fit(rows, y)
-    with pytest.warns(ReleaseWarning) as told:
+    with pytest.warns(ReleaseWarning) as caught:
         TransformedTargetRegressor(regressor(**options), transformer=StandardScaler()).fit(rows, y)
-    assert any("transformer in front" in str(one.message) for one in told)
+    assert any("transformer in front" in str(one.message) for one in caught)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for step in (Normalizer(), FunctionTransformer(np.tanh), "passthrough"):

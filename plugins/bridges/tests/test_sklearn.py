@@ -258,9 +258,9 @@ def test_noise_is_what_it_takes():
     rows, y = numbers(400)
     near = regressor(SufficientStatisticsRidge, epsilon=1e4).fit(rows, y)
     assert near.score(rows, y) > 0.7
-    far = [regressor(SufficientStatisticsRidge, epsilon=0.01).fit(rows, y).score(rows, y)
+    distance = [regressor(SufficientStatisticsRidge, epsilon=0.01).fit(rows, y).score(rows, y)
            for _ in range(3)]  # fmt: skip
-    assert min(far) < 0.7
+    assert min(distance) < 0.7
 
 
 @pytest.mark.parametrize(

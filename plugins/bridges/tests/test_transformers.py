@@ -32,8 +32,8 @@ def private_pca():
 
 def rows(n=500):
     rng = np.random.default_rng(0)
-    share = rng.uniform(-1, 1, (n, 1))
-    return share * [1.5, -1.5, 0.1] + rng.normal(0, 0.1, (n, 3))
+    fraction = rng.uniform(-1, 1, (n, 1))
+    return fraction * [1.5, -1.5, 0.1] + rng.normal(0, 0.1, (n, 3))
 
 
 def transformer(private_pca, **fields):

@@ -49,16 +49,16 @@ class Failure(NamedTuple):
         of_part: Whether a task's own part failed, and not what a worker needs for it.
     """
 
-    told: str
+    cause: str
     misfit: Misfit | None = None
     of_part: bool = False
 
     def error(self) -> ReleaseError:
         """What the process of the run raises in the place of a total."""
         return (
-            BlockError(self.told)
+            BlockError(self.cause)
             if self.of_part
-            else EngineError(f"a worker failed after records were opened ({self.told})")
+            else EngineError(f"a worker failed after records were opened ({self.cause})")
         )
 
 
@@ -254,7 +254,7 @@ def catch_failure(work: Callable[[], Made]) -> Made | Failure:
     except _MisfitAtError as error:
         return Failure("MisfitError", *error.args)
     except BlockError as error:
-        return Failure(error.told, of_part=True)
+        return Failure(error.cause, of_part=True)
     # The type's name alone: a message may quote a record, and the cluster logs results.
     except Exception as error:
         return Failure(type(error).__name__)

@@ -43,7 +43,7 @@ class ClusterEngine(Engine):
 
     spool: Path | None = attrs.field(default=None, kw_only=True)
     is_local: bool = attrs.field(default=False, kw_only=True)
-    _held: list[Any] = attrs.field(factory=list, init=False)
+    _frames: list[Any] = attrs.field(factory=list, init=False)
     _contents: list[Contents] = attrs.field(factory=list, init=False)
     _local_engines: list[LocalEngine] = attrs.field(factory=list, init=False)
 
@@ -75,7 +75,7 @@ class ClusterEngine(Engine):
         """Every bundle reads neighbouring parts."""
         # An engine belongs to one run: another run's records would be added to the same totals.
         need(
-            not (self._held or self._local_engines),
+            not (self._frames or self._local_engines),
             ContractError,
             "an engine holds the records of one run: make another",
         )
@@ -83,16 +83,16 @@ class ClusterEngine(Engine):
         if any(part.stays for part in parts):
             self._local_engines.append(LocalEngine(spool=self.spool))
             return self._local_engines[0].load(parts, encode)
-        shares, answers = self._read(parts, encode)
+        fractions, answers = self._read(parts, encode)
         counts: list[int] = []
         parts_read = 0
         # In the order of the parts: the first misfit in the source is the one that is told.
-        for share, contents in zip(shares, answers, strict=True):
+        for fraction, contents in zip(fractions, answers, strict=True):
             if isinstance(contents, Failure):
                 raise _read_error(contents, parts_read)
             self._contents.append(contents)
             counts += contents.counts
-            parts_read += len(share)
+            parts_read += len(fraction)
         return tuple(counts)
 
     def total(self, task: Task) -> Folded:
@@ -108,7 +108,7 @@ class ClusterEngine(Engine):
     def close(self) -> None:
         """Forget the records, here and on the workers."""
         self._forget()
-        self._held.clear()
+        self._frames.clear()
         self._contents.clear()
         for engine in self._local_engines:
             engine.close()
@@ -118,7 +118,7 @@ class ClusterEngine(Engine):
     def _read(
         self, parts: Sequence[Part], encode: Encode
     ) -> tuple[Sequence[Sequence[Part]], Sequence[Contents | Failure]]:
-        """PRIVATE: shares of the parts, and what a worker answers of each. Fills `_held`."""
+        """PRIVATE: shares of the parts, and what a worker answers of each. Fills `_frames`."""
 
     @abstractmethod
     def _add(self, task: Task) -> Folded | Failure:
@@ -126,7 +126,7 @@ class ClusterEngine(Engine):
 
     @abstractmethod
     def _forget(self) -> None:
-        """Remove from workers what `_held` names."""
+        """Remove from workers what `_frames` names."""
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:
@@ -184,7 +184,7 @@ def require_same_versions(own_versions: Mapping[str, str], replies: Sequence[Any
             )
 
 
-def cut_shares(parts: Sequence[Part], count: int) -> list[tuple[Part, ...]]:
+def cut_parts(parts: Sequence[Part], count: int) -> list[tuple[Part, ...]]:
     """Parts in their order, cut into so many pieces of nearly equal length, of a part at least."""
     count = max(1, min(count, len(parts)))
     cuts = [len(parts) * number // count for number in range(count + 1)]
@@ -200,7 +200,7 @@ def _read_error(failure: Failure, before: int) -> SourceError:
     """
     if failure.misfit is None:
         return SourceError(
-            f"a worker cannot read its parts ({failure.told}): it needs the same files, under the "
+            f"a worker cannot read its parts ({failure.cause}): it needs the same files, under the "
             "same names"
         )
     column, rule, part, row = failure.misfit

@@ -36,7 +36,7 @@ from dpcore_engines.bundle import (
 )
 from dpcore_engines.cluster import (
     ClusterEngine,
-    cut_shares,
+    cut_parts,
     distributions,
     require_same_versions,
     reword_errors,
@@ -81,7 +81,7 @@ class Dask(ClusterEngine):
         self._workers()
 
     @property
-    def tells(self) -> bool:
+    def reports_misfits(self) -> bool:
         """Whether it has somebody to tell."""
         return self.progress is not None
 
@@ -90,28 +90,28 @@ class Dask(ClusterEngine):
     ) -> tuple[Sequence[Sequence[Part]], Sequence[Contents | Failure]]:
         # The key is fresh for each run and is sent only inside the recipe.
         workers, key, run = self._workers(), secrets.token_bytes(32), secrets.token_hex(8)
-        shares = cut_shares(parts, len(workers))
+        fractions = cut_parts(parts, len(workers))
         # One bundle for each worker, on neighbouring parts, so that places in the source add up.
-        self._held[:] = [
+        self._frames[:] = [
             self.client.submit(
                 read,
-                _pickle(Recipe(share, encode, key)),
+                _pickle(Recipe(fraction, encode, key)),
                 room_of_worker,
                 key=f"dpcore-records-{run}-{number}",
                 workers=[worker],
                 allow_other_workers=True,
                 pure=False,
             )
-            for number, (share, worker) in enumerate(zip(shares, workers, strict=False))
+            for number, (fraction, worker) in enumerate(zip(fractions, workers, strict=False))
         ]
-        return shares, self._answer([self._ask(contents_of, f) for f in self._held], join)
+        return fractions, self._answer([self._ask(contents_of, f) for f in self._frames], join)
 
     def _add(self, task: Task) -> Folded | Failure:
         return cast(Folded | Failure, self._answer(self._totals(_pickle(task)), add))
 
     def _forget(self) -> None:
         # And whatever a worker would still do for them.
-        self._release(self._held)
+        self._release(self._frames)
 
     def _workers(self) -> list[str]:
         """Addresses of all workers, which all have this process's versions."""
@@ -138,10 +138,10 @@ class Dask(ClusterEngine):
         """A request to every bundle, in their order."""
         # Where the bundles are now: a task that goes elsewhere would have its parts read again.
         with reword_errors("the cluster failed after records were opened", EngineError):
-            holders = self.client.who_has(self._held)
-        places = [[*holders.get(future.key, ())] for future in self._held]
+            holders = self.client.who_has(self._frames)
+        places = [[*holders.get(future.key, ())] for future in self._frames]
         firsts = itertools.accumulate((sum(c.counts) for c in self._contents), initial=0)
-        bundles = [*zip(self._held, firsts, self._contents, places, strict=False)]
+        bundles = [*zip(self._frames, firsts, self._contents, places, strict=False)]
         # To a worker that hands it on to others: elsewhere it would be handed back.
         requests, sent = [], self._ask(hand_on, task, workers=places[0])
         for start in range(0, len(bundles), _SERVED):
@@ -186,7 +186,7 @@ class Dask(ClusterEngine):
         """
         from distributed import wait
 
-        waiting, timeouts, idle_looks = list(requests), 0, 0
+        waiting, timeouts, idle_evaluations = list(requests), 0, 0
         while waiting:
             try:
                 with self.client.as_current():
@@ -195,13 +195,13 @@ class Dask(ClusterEngine):
                 # A timeout alone is no fault: a slow task is waited for as long as a worker has it.
                 doing = self.client.processing()
                 timeouts = 0 if doing else timeouts + 1
-                idle_looks = idle_looks + 1 if doing and not any(doing.values()) else 0
+                idle_evaluations = idle_evaluations + 1 if doing and not any(doing.values()) else 0
                 if timeouts == dask_workers.LOOKS:
                     raise NoWorkerLeftError from None
-                if idle_looks == dask_workers.LOOKS:
+                if idle_evaluations == dask_workers.LOOKS:
                     raise IdleError from None
                 continue
-            timeouts = idle_looks = 0
+            timeouts = idle_evaluations = 0
             if progress is not None:
                 progress(len(requests) - len(waiting), len(requests))
 

@@ -24,7 +24,7 @@ from dpcore.source import Part
 from dpcore_engines.bundle import Contents, Failure
 from dpcore_engines.cluster import (
     ClusterEngine,
-    cut_shares,
+    cut_parts,
     distributions,
     require_same_versions,
     reword_errors,
@@ -33,14 +33,14 @@ from dpcore_engines.cluster import (
 from dpcore_engines.spark_tasks import (
     ANSWERS,
     BLOCKS,
-    Ask,
+    PlannedQuery,
     Recipes,
     Total,
     add_blocks,
     add_totals,
     merge,
     read_blocks,
-    tell_versions,
+    report_versions,
 )
 
 ENCRYPTION = "spark.io.encryption.enabled"
@@ -82,7 +82,9 @@ class Spark(ClusterEngine):
             f"Spark would write blocks of records to files: start its session with {ENCRYPTION}",
         )
         with reword_errors(_SILENT, RequestError):
-            rows = self._collect(self._map(_FEW, partial(tell_versions, distributions()), ANSWERS))
+            rows = self._collect(
+                self._map(_FEW, partial(report_versions, distributions()), ANSWERS)
+            )
         require_same_versions(own_versions, [_loaded(row) for row in rows])
 
     def accept(self, workload: Callable[[], Workload]) -> None:
@@ -103,33 +105,35 @@ class Spark(ClusterEngine):
         self, parts: Sequence[Part], encode: Encode
     ) -> tuple[Sequence[Sequence[Part]], Sequence[Contents | Failure]]:
         # A partition reads one part, where there are at most 2,000.
-        shares = cut_shares(parts, _MOST)
+        fractions = cut_parts(parts, _MOST)
         # The key is fresh for each run.
         key, own_versions = secrets.token_bytes(32), versions(distributions())
-        pickled = [_pickle(share) for share in shares]
+        pickled = [_pickle(fraction) for fraction in fractions]
         recipes = Recipes(shares=pickled, encode=encode, key=key, versions=own_versions)
         with reword_errors(_OPENED, EngineError):
-            blocks = self._map(len(shares), partial(read_blocks, _pickle(recipes)), BLOCKS)
-            self._held.append(blocks.persist())
+            blocks = self._map(len(fractions), partial(read_blocks, _pickle(recipes)), BLOCKS)
+            self._frames.append(blocks.persist())
             rows = self._collect(blocks.filter("answer is not null").select("bundle", "answer"))
         answers = {row["bundle"]: _loaded(row) for row in rows}
         need(
-            sorted(row["bundle"] for row in rows) == [*range(len(shares))],
+            sorted(row["bundle"] for row in rows) == [*range(len(fractions))],
             EngineError,
             "Spark did not give every partition once",
         )
-        return shares, [answers[number] for number in range(len(shares))]
+        return fractions, [answers[number] for number in range(len(fractions))]
 
     def _add(self, task: Task) -> Folded | Failure:
         # Workers add some forty totals at a time of 2,000.
-        ask = Ask(
+        planned_query = PlannedQuery(
             task=task,
             counts=[sum(contents.counts) for contents in self._contents],
             marks=[contents.mark for contents in self._contents],
             versions=versions(distributions()),
         )
         with reword_errors(_OPENED, EngineError):
-            totals = self._held[0].mapInArrow(partial(add_blocks, _pickle(ask)), ANSWERS)
+            totals = self._frames[0].mapInArrow(
+                partial(add_blocks, _pickle(planned_query)), ANSWERS
+            )
             if len(self._contents) > _FEW:
                 # By number: a stage that runs again sends every total to the same task.
                 totals = totals.repartition(math.isqrt(len(self._contents)), "bundle")
@@ -147,7 +151,7 @@ class Spark(ClusterEngine):
         return answer.sums
 
     def _forget(self) -> None:
-        for frame in self._held:
+        for frame in self._frames:
             with contextlib.suppress(Exception):  # Spark is gone, and all it held with it
                 frame.unpersist(blocking=True)
 

@@ -18,7 +18,7 @@ _OWN = {
     "spark.log.level": "OFF",
     "spark.ui.showConsoleProgress": "false",
 }
-_ALONE = {
+_ONLY = {
     # Nobody else of this machine gets a page, an address or a task of the session.
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -94,7 +94,7 @@ class SparkChoice(EngineChoice):
         """Of a session that this process starts."""
         if self.scheduler is not None:
             return _OWN
-        settings = {**_OWN, **_ALONE, "spark.local.dir": str(spool)}
+        settings = {**_OWN, **_ONLY, "spark.local.dir": str(spool)}
         if self.memory is not None:
             # Java gets half: the workers of Python are beside it.
             settings["spark.driver.memory"] = f"{self.memory // 2 // 2**20}m"

@@ -57,7 +57,7 @@ class Recipes:
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class Ask:
+class PlannedQuery:
     """One total of all bundles.
 
     Args:
@@ -84,7 +84,7 @@ class OtherVersionsError(Exception):
     """A worker would compute with other versions than the process of the run."""
 
 
-def tell_versions(names: Sequence[str], batches: Batches) -> Iterator[Any]:
+def report_versions(names: Sequence[str], batches: Batches) -> Iterator[Any]:
     """What this worker computes with; the names alone travel."""
     for (number,) in _rows(batches, "id"):
         yield _answer_row(number, versions(names))
@@ -100,10 +100,10 @@ def read_blocks(recipes: bytes, batches: Batches) -> Iterator[Any]:
             yield _last_row(number, row) if isinstance(row, Failure) else row
 
 
-def add_blocks(ask: bytes, batches: Batches) -> Iterator[Any]:
+def add_blocks(query: bytes, batches: Batches) -> Iterator[Any]:
     """The sum over the bundles whose rows come in."""
     forbid_core_dumps()
-    answer = catch_failure(functools.partial(_add, ask, batches))
+    answer = catch_failure(functools.partial(_add, query, batches))
     yield _answer_row(min(getattr(answer, "bundles", ()), default=-1), answer)
 
 
@@ -150,15 +150,18 @@ def _read_bundle(pickled: bytes, number: int) -> Iterator[Any]:
 
 
 def _add(pickled: bytes, batches: Batches) -> Total:
-    ask: Ask = pickle.loads(pickled)  # noqa: S301  # the operator's own process's
-    _require_versions(ask.versions)
-    task, total = ask.task, ask.task.zero
-    firsts, counts = [0, *itertools.accumulate(ask.counts)], [0] * len(ask.counts)
+    planned_query: PlannedQuery = pickle.loads(pickled)  # noqa: S301  # the operator's own process's
+    _require_versions(planned_query.versions)
+    task, total = planned_query.task, planned_query.task.zero
+    firsts, counts = (
+        [0, *itertools.accumulate(planned_query.counts)],
+        [0] * len(planned_query.counts),
+    )
     bundles = []
     for number, place, layout, cells, answer in _rows(batches, *_BLOCK_COLUMNS):
         if answer is not None:
             # Another digest means other records: a sum over both readings is of no dataset.
-            _require_unchanged(pickle.loads(answer).mark == ask.marks[number])  # noqa: S301
+            _require_unchanged(pickle.loads(answer).mark == planned_query.marks[number])  # noqa: S301
             bundles.append(number)
             continue
         block = _records_of(pickle.loads(layout), cells)  # noqa: S301
@@ -172,7 +175,10 @@ def _add(pickled: bytes, batches: Batches) -> Total:
     # A bundle is whole, or is not in the total at all.
     ended = {*bundles}
     _require_unchanged(
-        all(count == ask.counts[number] * (number in ended) for number, count in enumerate(counts))
+        all(
+            count == planned_query.counts[number] * (number in ended)
+            for number, count in enumerate(counts)
+        )
     )
     return Total(tuple(bundles), total)
 

@@ -154,8 +154,8 @@ def _list(column):
 
 def name_in(error):
     """The type that a refusal names, and the cast."""
-    told = str(error).split("has the type ")[1]
-    return told.split(",")[0].split(";")[0]
+    message = str(error).split("has the type ")[1]
+    return message.split(",")[0].split(";")[0]
 
 
 def _word(declared, rule, column, kind, value, name):
@@ -252,9 +252,9 @@ def test_every_other_type_of_postgresql_is_refused_by_its_name(typed):
     assert {*POSTGRESQL} <= {*names}
     for number, kind in enumerate(names):
         if kind not in (*POSTGRESQL, "ages"):
-            told = refusal(address, f"c{number}", "every_type")
-            assert f"has the type {'money' if kind == 'euros' else kind}," in told
-            assert "cast it, CAST(a AS " in told
+            report = refusal(address, f"c{number}", "every_type")
+            assert f"has the type {'money' if kind == 'euros' else kind}," in report
+            assert "cast it, CAST(a AS " in report
     assert "AS numeric)" in refusal(address, "cast(12.34 as money)")
     assert "AS numeric)" in refusal(address, "cast(12.34 as euros)")
     assert "AS bigint)" in refusal(address, "cast(4294967295 as oid)")
@@ -414,8 +414,8 @@ def rendered(address, names, path, folder):
     for title, found in rows.items():
         lines += [f"## {title}", "", heads.format("type" if title != "SQLite" else "cell")]
         for kind, words in found.items():
-            told = ["refused" if word.startswith("refused") else word for word in words]
-            lines.append(f"| `{kind}` | " + " | ".join(told) + " |")
+            report = ["refused" if word.startswith("refused") else word for word in words]
+            lines.append(f"| `{kind}` | " + " | ".join(report) + " |")
         lines += ["", *refused[title]]
     return "\n".join(lines)
 

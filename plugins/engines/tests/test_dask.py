@@ -25,7 +25,7 @@ from dpcore.exact import Exact
 from dpcore.models.features.identity import Identity
 from dpcore.private.engines.base import BlockError, Task
 from dpcore.private.engines.local import LocalEngine
-from dpcore.private.engines.selection import Coins, Complement, counted_from
+from dpcore.private.engines.selection import BernoulliSelection, Complement, counted_from
 from dpcore.private.engines.spool import Spool
 from dpcore.source import Part, TablePart
 from dpcore.sources.opening import open_source
@@ -153,23 +153,23 @@ def loaded(engine, lengths=(100, 300)):
     return engine
 
 
-def held_by(client):
+def kept_by(client):
     """Keys in the memory of all workers."""
     return [*client.run(lambda dask_worker: [*dask_worker.data]).values()]
 
 
 def waited(client):
     for _ in range(200):
-        if not any(held_by(client)):
+        if not any(kept_by(client)):
             return
         time.sleep(0.05)
-    raise AssertionError(held_by(client))
+    raise AssertionError(kept_by(client))
 
 
 def test_nothing_stays_on_the_workers(client):
     with Dask(client) as engine:
         loaded(engine).total(Task(part=summed, zero=ZERO))
-        assert any(held_by(client))
+        assert any(kept_by(client))
         with pytest.raises(ContractError, match="one run"):
             engine.load((), partial(project_table, domain()))
     waited(client)
@@ -250,7 +250,7 @@ def test_records_grouped_by_persons_stay_here(client):
         SufficientStatistics(features=Identity()),
         domain=attrs.evolve(domain(), exact=None, limit=400, people=people),
         adjacency=people.relation(ADD_REMOVE),
-        coins=dpcore.PublicCoins(7),
+        randomness=dpcore.PublicRandomness(7),
         epsilon=2.0,
     )
     source = Cut(rows, (130, 270))
@@ -286,7 +286,7 @@ def test_other_versions_are_refused_before_anything_is_opened(client, monkeypatc
 
 def test_a_worker_without_dpcore_and_a_cluster_without_workers_are_refused(client, monkeypatch):
     for found, message in [({}, "no workers"), ({"tcp://one": ImportError("x")}, "cannot import")]:
-        monkeypatch.setattr(type(client), "run", lambda *args, told=found, **kwargs: told)
+        monkeypatch.setattr(type(client), "run", lambda *args, report=found, **kwargs: report)
         with pytest.raises(RequestError, match=message):
             Dask(client).ready()
 
@@ -389,20 +389,22 @@ def written(path, rows):
 
 
 def test_selections_go_by_the_place_in_the_source():
-    coins = Coins(dpcore.SecretCoins.rehearsal(1).runtime("x").by_place, 1 << 62)
-    for chosen in (coins, Complement(coins)):
+    randomness = BernoulliSelection(
+        dpcore.SecretRandomness.rehearsal(1).runtime("x").by_place, 1 << 62
+    )
+    for chosen in (randomness, Complement(randomness)):
         assert np.array_equal(counted_from(70, chosen).contains(5, 90), chosen.contains(75, 90))
 
 
 def test_progress_is_told_of_bundles_and_never_in_a_sealed_run(client):
-    told = []
-    with Dask(client, progress=lambda *done: told.append(done)) as engine:
+    report = []
+    with Dask(client, progress=lambda *done: report.append(done)) as engine:
         made, rows = price_on_table(clipped()), table(400)
         answer_bytes(made, Cut(rows, (200, 200)), engine)
-        assert {most for _, most in told} == {2}
-        assert (2, 2) in told
+        assert {most for _, most in report} == {2}
+        assert (2, 2) in report
     with (
-        Dask(client, progress=lambda *done: told.append(done)) as engine,
+        Dask(client, progress=lambda *done: report.append(done)) as engine,
         pytest.raises(RequestError, match="sealed run shows no progress"),
     ):
         price_on_table(clipped(), sealed=True).run(Cut(rows, (200, 200)), engine=engine)

@@ -110,18 +110,18 @@ def test_no_record_and_no_label_travels_or_is_logged(address, tmp_path, monkeypa
         distributed.Client(address, set_as_default=False) as client,
         Dask(client) as engine,
     ):
-        made().run(source, secret=dpcore.SecretCoins.rehearsal(1), engine=engine)
+        made().run(source, secret=dpcore.SecretRandomness.rehearsal(1), engine=engine)
         with pytest.raises(BlockError):
             engine.total(Task(part=fails, zero=()))
     sent = b"".join(frames)
-    told = lines.getvalue()
+    report = lines.getvalue()
     assert b"dpcore-ask-" in sent  # the capture sees what travels
     assert b"data.csv" in sent
     for secret in private(rows, cells):
         assert secret not in sent
-    assert told  # and what is logged
-    assert not any(cell in told for cell in cells)
-    assert "ValueError" not in told
+    assert report  # and what is logged
+    assert not any(cell in report for cell in cells)
+    assert "ValueError" not in report
 
 
 def test_the_capture_finds_a_record_that_travels(address, tmp_path, monkeypatch):
@@ -148,7 +148,7 @@ class Rows(Part):
 def test_this_process_sends_a_task_once_and_holds_one_total(address, monkeypatch):
     monkeypatch.setattr(dask_module, "_ADDED", 2)
     monkeypatch.setattr(dask_module, "_SERVED", 2)
-    payload, held = secrets.token_bytes(4096), []
+    payload, covered = secrets.token_bytes(4096), []
 
     def count(block, payload=payload):
         return (Exact.of([len(block)], 0),)
@@ -158,7 +158,7 @@ def test_this_process_sends_a_task_once_and_holds_one_total(address, monkeypatch
     def wait(self, requests, *args):
         # Three levels merge five totals, and of all their tasks one is this process's.
         client.sync(asyncio.sleep, 0)  # what was let go is counted off in the thread of the client
-        held.append([key for key in client.futures if key.startswith("dpcore-ask-")])
+        covered.append([key for key in client.futures if key.startswith("dpcore-ask-")])
         real(self, requests, *args)
 
     with distributed.Client(address, set_as_default=False) as client, Dask(client) as engine:
@@ -168,7 +168,7 @@ def test_this_process_sends_a_task_once_and_holds_one_total(address, monkeypatch
             monkeypatch.setattr(Dask, "_wait", wait)
             (total,) = engine.total(Task(part=count, zero=(Exact.zeros((1,), 0),)))
     assert total.integers() == [RECORDS]
-    assert [len(keys) for keys in held] == [1, 1]
+    assert [len(keys) for keys in covered] == [1, 1]
     # Here to the scheduler, from there to one worker, and once to each other worker.
     assert b"".join(frames).count(payload) <= 1 + WORKERS
 
@@ -193,11 +193,11 @@ def test_an_interrupted_ask_leaves_the_client_connected_and_nothing_on_workers(
             with pytest.raises(KeyboardInterrupt):
                 engine.total(task)
         for _ in range(200):
-            held = [*client.run(lambda dask_worker: [*dask_worker.data]).values()]
-            if not any(held):
+            covered = [*client.run(lambda dask_worker: [*dask_worker.data]).values()]
+            if not any(covered):
                 break
             time.sleep(0.05)
-        assert not any(held)
+        assert not any(covered)
         assert client.submit(len, b"four", pure=False).result(timeout=20) == 4
 
 

@@ -92,10 +92,10 @@ def test_a_worker_killed_between_the_asks_of_a_run_changes_no_bit(source, tmp_pa
     made = price_learner(
         ClippedGradient(features=Identity(), clip=0.3, steps=6),
         domain=domain(RECORDS),
-        coins=dpcore.PublicCoins(7),
+        randomness=dpcore.PublicRandomness(7),
         blocks=True,
     )
-    secret = dpcore.SecretCoins.rehearsal
+    secret = dpcore.SecretRandomness.rehearsal
     expected = made.run(source, secret=secret(5)).answers["release"]
     with DaskCluster(workers=2).opened(tmp_path) as engine:
         asked, workers = [], [*processes(engine.client).values()]

@@ -186,7 +186,7 @@ def test_the_sql_engine_keeps_the_laws_of_engines_on_files_of_every_kind():
 
 def test_the_laws_of_engines_find_a_server_that_clips_nothing(monkeypatch):
     # The engine's own law would see it first, and take no file at all.
-    monkeypatch.setattr("dpcore_engines.sql.engine._hold_law", lambda session: "")
+    monkeypatch.setattr("dpcore_engines.sql.engine._hold_rules", lambda session: "")
     monkeypatch.setattr(Number, "clip", lambda self, low, high: self)
     verdicts = choice_verdicts(SqlChoice, "sql", kinds=[DuckDbFile])
     assert {v.law.id for v in verdicts if v.failed} == {"engine.same-bits"}

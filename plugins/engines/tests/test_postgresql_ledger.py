@@ -68,9 +68,9 @@ def test_a_budget_on_a_server_is_that_of_a_file(tmp_path, place):
         assert outcomes[0] == outcomes[1]
     kinds = [row.kind for row in remote.iterate_rows()]
     assert kinds == [CREATED, *[RESERVED] * 2, REFUSED]
-    told = ("time", "id")
+    report = ("time", "id")
     plain = [
-        [(r.number, r.kind, {k: v for k, v in r.body.items() if k not in told}) for r in rows]
+        [(r.number, r.kind, {k: v for k, v in r.body.items() if k not in report}) for r in rows]
         for rows in (local.rows(), remote.rows())
     ]
     assert plain[0] == plain[1]
@@ -307,19 +307,19 @@ def test_a_ledger_under_another_name_is_no_second_budget(place, server):
 
 def flip_bits(server, ledger, trials, seed):
     """Bits of rows flipped one by one by whoever owns the server; how many `verify` finds."""
-    coins, count = random.Random(seed), 0
+    randomness, count = random.Random(seed), 0
     rows = server.execute(f"SELECT number, kind, body, digest FROM {TABLE} ORDER BY number")
     server.execute(OFF)
     for _ in range(trials):
-        number, *cells = coins.choice(rows)
-        column = coins.choice(["number", "kind", "body", "digest"])
+        number, *cells = randomness.choice(rows)
+        column = randomness.choice(["number", "kind", "body", "digest"])
         if column == "number":
-            old, new = str(number), str(number ^ 1 << coins.randrange(31))
+            old, new = str(number), str(number ^ 1 << randomness.randrange(31))
             if int(new) in {row[0] for row in rows}:  # the key itself refuses it
                 new = str(number + 2**31)
         else:
             text = cells[["kind", "body", "digest"].index(column)]
-            spot, bit = coins.randrange(len(text)), 1 << coins.randrange(7)
+            spot, bit = randomness.randrange(len(text)), 1 << randomness.randrange(7)
             flipped = chr(ord(text[spot]) ^ bit)
             # The server stores no NUL.
             flipped = flipped if flipped != "\0" else chr(ord(text[spot]) ^ 2)

@@ -26,7 +26,7 @@ def test_nothing_is_lost_doubled_or_overspent_when_processes_and_the_server_are_
     tmp_path, monkeypatch
 ):
     """Half of the processes are killed at random moments, and the server twice."""
-    coins = random.Random(PROCESSES)
+    randomness = random.Random(PROCESSES)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     with tcp_server() as server:
         configure(monkeypatch, tmp_path, f'study: {{postgresql: "{server.address()}"}}\n')
@@ -38,10 +38,10 @@ def test_nothing_is_lost_doubled_or_overspent_when_processes_and_the_server_are_
             for stage in range(RESTARTS + 1):
                 wait_for_rows(server, 10 * (stage + 1))
                 for child in killed[stage :: RESTARTS + 1]:
-                    time.sleep(coins.uniform(0, 0.3))
+                    time.sleep(randomness.uniform(0, 0.3))
                     child.kill()
                 if stage < RESTARTS:
-                    time.sleep(coins.uniform(0, 0.3))
+                    time.sleep(randomness.uniform(0, 0.3))
                     server.kill()
                     server.start()
             codes = [child.wait(timeout=900) for child in children]

@@ -233,7 +233,7 @@ def test_blocks_that_are_lost_are_read_again_and_must_be_the_same(session, tmp_p
     with Spark(session) as engine:
         engine.load(parts, partial(project_table, domain(50)))
         expected = engine.total(task)
-        engine._held[0].unpersist(blocking=True)
+        engine._frames[0].unpersist(blocking=True)
         assert engine.total(task) == expected
         other = table(50)
         other["y"] = other["y"][::-1]
@@ -335,7 +335,7 @@ def written(path, rows):
 @pytest.mark.slow
 def test_spark_keeps_every_law_of_engines(session):
     verdicts = engine_verdicts(
-        lambda: Spark(session), disturb=lambda engine: engine._held[0].unpersist(blocking=True)
+        lambda: Spark(session), disturb=lambda engine: engine._frames[0].unpersist(blocking=True)
     )
     assert {verdict.law for verdict in verdicts} == {*LAWS}
     assert all(verdict.outcome is Outcome.PASSED for verdict in verdicts), verdicts

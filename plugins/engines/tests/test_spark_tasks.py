@@ -213,7 +213,7 @@ def test_a_block_that_is_missing_or_comes_twice_ends_the_run(session):
     for change in (lambda batches: batches[1:], lambda batches: [batches[0], *batches]):
         with Spark(session) as engine:
             loaded(engine, (100, 300))
-            frame = engine._held[0]
+            frame = engine._frames[0]
             frame.kept = [change(frame.kept[0]), frame.kept[1]]
             with pytest.raises(EngineError, match="SourceError"):
                 engine.total(TASK)
@@ -224,18 +224,18 @@ def test_blocks_that_are_lost_are_read_again_and_must_be_the_same(session):
     with Spark(session) as engine:
         engine.load([Rows(columns)], partial(project_table, domain()))
         expected = engine.total(TASK)
-        engine._held[0].unpersist(blocking=True)
+        engine._frames[0].unpersist(blocking=True)
         assert engine.total(TASK) == expected
         # What a worker would find when the file has changed.
-        make = engine._held[0].make
-        engine._held[0].make = lambda: [[*make()[0][:-1], *changed()]]
+        make = engine._frames[0].make
+        engine._frames[0].make = lambda: [[*make()[0][:-1], *changed()]]
 
         def changed():
             with Spark(Session()) as again:
                 again.load(
                     [Rows({**columns, "y": columns["y"][::-1]})], partial(project_table, domain())
                 )
-                return again._held[0].kept[0][-1:]
+                return again._frames[0].kept[0][-1:]
 
         with pytest.raises(EngineError, match="SourceError"):
             engine.total(TASK)
@@ -267,7 +267,7 @@ def test_errors_of_spark_tell_their_type_alone(session):
 
     with Spark(session) as engine:
         loaded(engine)
-        engine._held[0].mapInArrow = fails
+        engine._frames[0].mapInArrow = fails
         with pytest.raises(ReleaseError, match=r"records were opened \(SparkError\)$") as caught:
             engine.total(TASK)
     assert caught.value.__suppress_context__
@@ -301,7 +301,7 @@ def test_a_sealed_run_is_refused(session, monkeypatch):
 @pytest.mark.slow
 def test_spark_keeps_every_law_of_engines(session):
     verdicts = engine_verdicts(
-        lambda: Spark(session), disturb=lambda engine: engine._held[0].unpersist(blocking=True)
+        lambda: Spark(session), disturb=lambda engine: engine._frames[0].unpersist(blocking=True)
     )
     assert {verdict.law for verdict in verdicts} == {*LAWS}
     assert all(verdict.outcome is Outcome.PASSED for verdict in verdicts), verdicts

@@ -254,8 +254,8 @@ def test_a_run_publishes_what_the_local_engine_does_and_the_laws_digest(tmp_path
         for one, other in zip(values, pushed[name], strict=True):
             np.testing.assert_array_equal(one, other)
     published = run(spec, runs=tmp_path / "runs", engine=SqlChoice())
-    door_premises = published.guarantee.provenance.door_premises
-    (premise,) = [p for p in door_premises if "sql.same-integer" in p]
+    boundary_premises = published.guarantee.provenance.boundary_premises
+    (premise,) = [p for p in boundary_premises if "sql.same-integer" in p]
     assert premise.startswith(f"the exact sums were added by DuckDB {duckdb.__version__}, which")
     assert len(premise.split("digest ")[1]) == len("f" * 64 + ")")
-    assert replay(published.folder).guarantee.provenance.door_premises == door_premises
+    assert replay(published.folder).guarantee.provenance.boundary_premises == boundary_premises

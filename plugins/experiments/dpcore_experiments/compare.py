@@ -168,13 +168,13 @@ def _cell(text: ExperimentText, result: Found, level: float, score: float | None
     repeats = len(result.errors)
     mean, sd = float(np.mean(result.errors)), float(np.std(result.errors, ddof=1))
     paper = series.paper[text.sweep.at.index(result.at)]
-    study, spread = _study(text, result)
+    study, noise_distribution = _study(text, result)
     # How well the paper's number can be read comes on top of how far splits differ.
     room = series.half_digit + series.relative * abs(paper or 0.0)
-    if spread is None or series.independent is None:
+    if noise_distribution is None or series.independent is None:
         room += tolerance(sd, repeats)
     else:
-        room += tolerance(sd, repeats, spread, series.independent.repeats)
+        room += tolerance(sd, repeats, noise_distribution, series.independent.repeats)
     allowed_gap = None
     # Three kinds of study: exact but for digits, a gap exact for each split, a mean of splits.
     if study is not None and (series.statement or (series.exact and not series.noise)):
@@ -182,9 +182,9 @@ def _cell(text: ExperimentText, result: Found, level: float, score: float | None
     elif study is not None and series.exact:
         # Fewer further splits could not tell it at 1 %: then it is not judged.
         allowed_gap = None if score is None else series.relative * abs(study) + score * sd
-    elif study is not None and spread is not None:
+    elif study is not None and noise_distribution is not None:
         assert series.independent is not None
-        allowed_gap = difference(sd, repeats, spread, series.independent.repeats, level)
+        allowed_gap = difference(sd, repeats, noise_distribution, series.independent.repeats, level)
     is_judged = not series.unjudged
     # The larger one: both are lower bounds on what is really lost.
     losses = [x for x in (result.loses, series.loses.get(str(result.at))) if x is not None]

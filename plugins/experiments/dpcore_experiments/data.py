@@ -63,19 +63,19 @@ def draws(experiment: Experiment, folder: Path | None) -> dict[str, Draw]:
 def _make_draw(
     data: DataText, methods: Mapping[str, Callable[..., Any]], table: Table | None
 ) -> Draw:
-    def draw_split(coins: np.random.Generator, records: int | None) -> Split:
+    def draw_split(randomness: np.random.Generator, records: int | None) -> Split:
         # The sweep may vary the number fitted on, in the place of the file's.
         train = data.train if records is None else records
         if table is None:
             assert data.generator is not None
             assert train is not None
             generate = methods[data.generator["name"]]
-            x, y = generate(coins, train + data.test, **fields(data.generator, train))
+            x, y = generate(randomness, train + data.test, **fields(data.generator, train))
             source = Table(x, _scaled(y, data.scale_y), np.full(len(y), ""))
             # Generated records are taken in their order; a file's are permuted for each split.
             order = np.arange(len(y))
         else:
-            source, order = table, coins.permutation(len(table.y))
+            source, order = table, randomness.permutation(len(table.y))
         # `_parts` sees permuted groups, so its places are mapped back to records.
         test_rows, train_rows = _parts(source.groups[order], data, train)
         train_rows, test_rows = order[train_rows], order[test_rows]

@@ -34,20 +34,24 @@ class KnownLoss(Protocol):
         """
 
 
-def audit_coins(seed: int, place: int) -> np.random.Generator:
+def audit_randomness(seed: int, place: int) -> np.random.Generator:
     """Of the labels that are changed at one value of the sweep."""
     return np.random.default_rng([seed, place, _AUDIT])
 
 
 def movements(
-    refit: Refit, y: Floats, before: Floats, coins: np.random.Generator, chosen: NDArray[np.intp]
+    refit: Refit,
+    y: Floats,
+    before: Floats,
+    randomness: np.random.Generator,
+    chosen: NDArray[np.intp],
 ) -> list[Floats]:
     """How far the coefficients move when one label goes to the farther end of all labels.
 
     Args:
         refit: Fits as the run did.
         before: What the run fitted, shape (N,).
-        coins: In the state in which the run's fit took them.
+        randomness: In the state in which the run's fit took them.
         chosen: The records whose labels are changed, one after the other.
     """
     low, high = float(y.min()), float(y.max())
@@ -57,5 +61,5 @@ def movements(
         labels = y.copy()
         labels[record] = low if y[record] - low > high - y[record] else high
         # The same coins for both worlds, so that only the label makes the difference.
-        moves.append(refit(labels, copy.deepcopy(coins)) - before)
+        moves.append(refit(labels, copy.deepcopy(randomness)) - before)
     return moves

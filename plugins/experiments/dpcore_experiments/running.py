@@ -15,7 +15,7 @@ from dpcore_experiments.data import Draw, Split, draws
 from dpcore_experiments.experiment import Experiment, fields
 from dpcore_experiments.grammar import ExperimentText, SeriesText
 from dpcore_experiments.groups import Predicted, drawn_gap, exact_gap, parity
-from dpcore_experiments.leaked_epsilon import KnownLoss, audit_coins, movements
+from dpcore_experiments.leaked_epsilon import KnownLoss, audit_randomness, movements
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class _KnownFit:
     """A fit, the coins as it took them, and how far changed labels move it."""
 
     fit: Fitted
-    coins: np.random.Generator
+    randomness: np.random.Generator
     moves: list[Floats] | None = None
 
 
@@ -69,7 +69,7 @@ def run(
         folder: Of the user's files.
         key: Of everything drawn; the experiment's own if None.
         audit: How many labels an audit of each series changes, one at a time, on the first split.
-        progress: Told how many fits are done, and how many there will be.
+        progress: Stated how many fits are done, and how many there will be.
 
     Raises:
         SpecError: a file is missing or altered.
@@ -137,13 +137,13 @@ def _compared_gaps(text: ExperimentText, value: float) -> list[int]:
 
 def _choose_records(seed: int, place: int, count: int, records: int) -> NDArray[np.intp]:
     """Which labels an audit changes: the same ones for every series on as many records."""
-    return audit_coins(seed, place).choice(records, count)
+    return audit_randomness(seed, place).choice(records, count)
 
 
 def _run_split(
     experiment: Experiment,
     drawing: Mapping[str, Draw],
-    coins: np.random.Generator,
+    randomness: np.random.Generator,
     value: float,
     indices: Iterable[int],
     choose_records: Callable[[int], NDArray[np.intp]] | None,
@@ -161,13 +161,13 @@ def _run_split(
             continue
         # One draw for all series on the same data: they are compared on one split.
         if series.data not in data:
-            data[series.data] = drawing[series.data](coins, records)
+            data[series.data] = drawing[series.data](randomness, records)
         split = data[series.data]
-        known_fit = _fit_once(experiment, series, split, value, coins, fit_cache)
+        known_fit = _fit_once(experiment, series, split, value, randomness, fit_cache)
         if choose_records is not None:
             chosen = choose_records(len(split.train_y))
             loss = _audit_loss(experiment, series, split, value, known_fit, chosen)
-        yield index, _measure(experiment, series, split, known_fit.fit, coins, value), loss
+        yield index, _measure(experiment, series, split, known_fit.fit, randomness, value), loss
 
 
 def computed(experiment: Experiment, component: Mapping[str, Any], value: float) -> float:
@@ -192,8 +192,8 @@ def _refitting(
         arguments = {**arguments, over: value}
     method = experiment.methods[series.fit["name"]]
 
-    def fitting(y: Floats, coins: np.random.Generator) -> Fitted:
-        return cast(Fitted, method(split.train_x, y, coins, **arguments))
+    def fitting(y: Floats, randomness: np.random.Generator) -> Fitted:
+        return cast(Fitted, method(split.train_x, y, randomness, **arguments))
 
     return msgspec.json.encode(
         [series.data, series.fit["name"], sorted(arguments.items())]
@@ -205,15 +205,15 @@ def _fit_once(
     series: SeriesText,
     split: Split,
     value: float,
-    coins: np.random.Generator,
+    randomness: np.random.Generator,
     fit_cache: dict[bytes, _KnownFit],
 ) -> _KnownFit:
     """The fit; the same one for series that differ in noise alone."""
     name, fitting = _refitting(experiment, series, split, value)
     if name not in fit_cache:
         # The coins before the fit: an audit repeats it with these, and only a label changed.
-        coins_before = copy.deepcopy(coins)
-        fit_cache[name] = _KnownFit(fitting(split.train_y, coins), coins_before)
+        randomness_before = copy.deepcopy(randomness)
+        fit_cache[name] = _KnownFit(fitting(split.train_y, randomness), randomness_before)
     return fit_cache[name]
 
 
@@ -247,10 +247,10 @@ def _audit_loss(
     if known_fit.moves is None:
         _, fitting = _refitting(experiment, series, split, value)
         known_fit.moves = movements(
-            lambda y, coins: fitting(y, coins).coefficients,
+            lambda y, randomness: fitting(y, randomness).coefficients,
             split.train_y,
             known_fit.fit.coefficients,
-            known_fit.coins,
+            known_fit.randomness,
             records,
         )
     arguments = _noise_arguments(experiment, series, split, value)
@@ -262,7 +262,7 @@ def _measure(
     series: SeriesText,
     split: Split,
     fit: Fitted,
-    coins: np.random.Generator,
+    randomness: np.random.Generator,
     value: float,
 ) -> float:
     """The experiment's metric: on the records held out; of groups, on those fitted on."""
@@ -275,7 +275,7 @@ def _measure(
         arguments = _noise_arguments(experiment, series, split, value)
 
     def draw() -> Floats:
-        return cast(Floats, method(fit, coins, text.repeats.noises, **arguments))
+        return cast(Floats, method(fit, randomness, text.repeats.noises, **arguments))
 
     if text.metric in ("mse", "error_rate"):
         return _error(text.metric, split, fit, None if method is None else draw(), series.clip)

@@ -20,8 +20,8 @@ class Normal:
     def __init__(self, variance):
         self._variance = variance
 
-    def __call__(self, fit, coins, count):
-        return math.sqrt(self._variance) * coins.standard_normal((count, 6))
+    def __call__(self, fit, randomness, count):
+        return math.sqrt(self._variance) * randomness.standard_normal((count, 6))
 
     def variance(self, fit):
         return self._variance
@@ -37,31 +37,31 @@ def shown(rng, records=80):
 
 def test_the_exact_gap_is_what_many_draws_tend_to():
     # 100,000 draws of each term; a gap of 1.3 is found to .02 (four standard errors).
-    held, rng = shown(np.random.default_rng(0)), np.random.default_rng(1)
+    hold_out, rng = shown(np.random.default_rng(0)), np.random.default_rng(1)
     noise = Normal(0.7)
     for group in "pq":
-        exact = exact_gap(held.matrix, held.groups, group, noise, {}, None)
-        drawn = drawn_gap(held, group, lambda: noise(None, rng, 100_000))
+        exact = exact_gap(hold_out.matrix, hold_out.groups, group, noise, {}, None)
+        drawn = drawn_gap(hold_out, group, lambda: noise(None, rng, 100_000))
         assert drawn == pytest.approx(exact, abs=0.05 * exact + 0.02)
-    shares = [np.mean(held.groups == group) for group in "pq"]
-    gaps = [exact_gap(held.matrix, held.groups, group, noise, {}, None) for group in "pq"]
-    assert gaps[0] / gaps[1] == pytest.approx((1 - shares[0]) / (1 - shares[1]))
+    fractions = [np.mean(hold_out.groups == group) for group in "pq"]
+    gaps = [exact_gap(hold_out.matrix, hold_out.groups, group, noise, {}, None) for group in "pq"]
+    assert gaps[0] / gaps[1] == pytest.approx((1 - fractions[0]) / (1 - fractions[1]))
 
 
 def test_the_exact_gap_is_its_formula():
-    held = shown(np.random.default_rng(2))
-    lengths = [sum(x * x for x in row) for row in held.matrix.tolist()]
-    own = [square for square, group in zip(lengths, held.groups, strict=True) if group == "p"]
+    hold_out = shown(np.random.default_rng(2))
+    lengths = [sum(x * x for x in row) for row in hold_out.matrix.tolist()]
+    own = [square for square, group in zip(lengths, hold_out.groups, strict=True) if group == "p"]
     formula = 0.7 * abs(sum(own) / len(own) - sum(lengths) / len(lengths))
-    assert exact_gap(held.matrix, held.groups, "p", Normal(0.7), {}, None) == pytest.approx(
+    assert exact_gap(hold_out.matrix, hold_out.groups, "p", Normal(0.7), {}, None) == pytest.approx(
         formula, rel=1e-6
     )
 
 
 def test_an_exact_gap_needs_a_variance():
-    held = shown(np.random.default_rng(2))
+    hold_out = shown(np.random.default_rng(2))
     with pytest.raises(SpecError, match="says its variance"):
-        exact_gap(held.matrix, held.groups, "p", lambda: None, {}, None)
+        exact_gap(hold_out.matrix, hold_out.groups, "p", lambda: None, {}, None)
 
 
 def test_parity_on_a_grid_is_at_most_the_exact_one_and_tends_to_it():
@@ -80,12 +80,12 @@ def test_parity_on_a_grid_is_at_most_the_exact_one_and_tends_to_it():
 
 def test_a_split_of_groups_takes_as_many_of_each():
     groups = np.array(["p"] * 10 + ["q"] * 40)
-    held, fitted = _parts(groups, DataText(test=3, train=6), 6)
-    assert [np.sum(groups[held] == g) for g in "pq"] == [3, 3]
+    covered, fitted = _parts(groups, DataText(test=3, train=6), 6)
+    assert [np.sum(groups[covered] == g) for g in "pq"] == [3, 3]
     assert [np.sum(groups[fitted] == g) for g in "pq"] == [6, 6]
-    assert not {*held.tolist()} & {*fitted.tolist()}
-    held, fitted = _parts(groups, DataText(share=0.1), None)
-    assert [np.sum(groups[held] == g) for g in "pq"] == [1, 4]
+    assert not {*covered.tolist()} & {*fitted.tolist()}
+    covered, fitted = _parts(groups, DataText(share=0.1), None)
+    assert [np.sum(groups[covered] == g) for g in "pq"] == [1, 4]
     assert [np.sum(groups[fitted] == g) for g in "pq"] == [9, 36]
 
 

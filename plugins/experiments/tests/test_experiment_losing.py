@@ -67,21 +67,21 @@ class Fit:
 class Normal:
     """Standard deviation 1/epsilon."""
 
-    def __call__(self, fit, coins, count, *, epsilon, delta):
-        return coins.standard_normal((count, fit.coefficients.size)) / epsilon
+    def __call__(self, fit, randomness, count, *, epsilon, delta):
+        return randomness.standard_normal((count, fit.coefficients.size)) / epsilon
 
     def loss(self, fit, moved, *, epsilon, delta):
         return least_epsilon(float(np.linalg.norm(moved)), 1 / epsilon, delta)
 
 
-def half(coins, records):
+def half(randomness, records):
     """Labels 0, 1, 0, 1: whichever is changed goes to the other end, a whole one away."""
     return np.zeros((records, 1)), np.arange(records) % 2.0
 
 
-def turned(x, y, coins):
+def turned(x, y, randomness):
     """The sum of labels along a random unit vector: it moves by 1 where the coins are the same."""
-    along = coins.standard_normal(3)
+    along = randomness.standard_normal(3)
     return Fit(y.sum() * along / np.linalg.norm(along))
 
 
@@ -94,19 +94,21 @@ def experiment(text=TEXT):
             "toy.half": half,
             "toy.turned": turned,
             "toy.normal": Normal(),
-            "toy.silent": lambda fit, coins, count, epsilon, delta: np.zeros((count, 3)),
-            "toy.own": lambda x, y, coins, epsilon: Fit(np.full(3, epsilon)),
+            "toy.silent": lambda fit, randomness, count, epsilon, delta: np.zeros((count, 3)),
+            "toy.own": lambda x, y, randomness, epsilon: Fit(np.full(3, epsilon)),
         }
 
     module.dpcore_methods = dpcore_methods
     return experiment_of(parse(text, "toy.yaml"), "toy/table", Registry.of(module))
 
 
-@pytest.mark.parametrize(("distance", "spread"), [(1.0, 1.0), (0.3, 0.1), (2.0, 5.0)])
-def test_the_least_epsilon_of_two_normal_laws_is_that_of_the_definition(distance, spread):
+@pytest.mark.parametrize(("distance", "noise_distribution"), [(1.0, 1.0), (0.3, 0.1), (2.0, 5.0)])
+def test_the_least_epsilon_of_two_normal_laws_is_that_of_the_definition(
+    distance, noise_distribution
+):
     """delta(eps) = P[loss > eps] - e^eps Q[loss > eps], by scipy: above 1e-5 just below it."""
-    mu = distance / spread
-    found = least_epsilon(distance, spread, 1e-5)
+    mu = distance / noise_distribution
+    found = least_epsilon(distance, noise_distribution, 1e-5)
 
     def delta(epsilon):
         return norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(
@@ -124,13 +126,13 @@ def test_an_audit_changes_one_label_to_the_farther_end_with_the_same_coins():
     y = np.array([0.0, 0.2, 0.7, 1.0])
     seen = []
 
-    def refit(labels, coins):
+    def refit(labels, randomness):
         seen.append(labels.copy())
-        return labels * coins.standard_normal(4)
+        return labels * randomness.standard_normal(4)
 
-    coins = np.random.default_rng(4)
+    randomness = np.random.default_rng(4)
     before = y * np.random.default_rng(4).standard_normal(4)
-    moved = movements(refit, y, before, coins, np.array([1, 2]))
+    moved = movements(refit, y, before, randomness, np.array([1, 2]))
     assert [list(s) for s in seen] == [[0, 1, 0.7, 1], [0, 0.2, 0, 1]]
     unit = np.random.default_rng(4).standard_normal(4)
     assert np.allclose(moved, [[0, 0.8 * unit[1], 0, 0], [0, 0, -0.7 * unit[2], 0]])
@@ -148,10 +150,10 @@ def test_what_is_lost_is_told_where_the_noise_says_it_and_an_audit_changes_no_nu
 
 def test_a_cell_shows_the_greater_of_what_is_found_and_what_is_recorded():
     cells = judged(experiment().text, run(experiment(), None, audit=1))
-    told = {(c.series, c.at): (c.loses, c.audited) for c in cells}
-    assert told["noisy", 1] == (told["noisy", 1][1],) * 2
-    assert told["noisy", 2][0] == 900 > told["noisy", 2][1]
-    assert told["unknown", 1] == (None, None)
+    report = {(c.series, c.at): (c.loses, c.audited) for c in cells}
+    assert report["noisy", 1] == (report["noisy", 1][1],) * 2
+    assert report["noisy", 2][0] == 900 > report["noisy", 2][1]
+    assert report["unknown", 1] == (None, None)
 
 
 def test_an_epsilon_that_is_swept_goes_to_a_fit_that_claims_it_and_to_no_other():
@@ -163,8 +165,8 @@ def test_an_epsilon_that_is_swept_goes_to_a_fit_that_claims_it_and_to_no_other()
 
 def order(noisy, other, below="[without]"):
     text = TEXT.replace("      loses:", f"      below: {below}\n      loses:")
-    told = [Found(0, 1, np.array(noisy)), Found(2, 1, np.array(other))]
-    return judged(experiment(text).text, told)[0]
+    report = [Found(0, 1, np.array(noisy)), Found(2, 1, np.array(other))]
+    return judged(experiment(text).text, report)[0]
 
 
 def test_an_order_is_claimed_only_if_the_means_are_told_apart():

@@ -88,10 +88,10 @@ def toy():
     @hookimpl
     def dpcore_methods():
         return {
-            "toy.ones": lambda coins, records: (np.zeros((records, 1)), np.ones(records)),
-            "toy.zero": lambda x, y, coins, size: Zero(np.zeros(size)),
-            "toy.normal": lambda fit, coins, count, epsilon, delta, variance: (
-                math.sqrt(variance) * coins.standard_normal((count, fit.coefficients.size))
+            "toy.ones": lambda randomness, records: (np.zeros((records, 1)), np.ones(records)),
+            "toy.zero": lambda x, y, randomness, size: Zero(np.zeros(size)),
+            "toy.normal": lambda fit, randomness, count, epsilon, delta, variance: (
+                math.sqrt(variance) * randomness.standard_normal((count, fit.coefficients.size))
             ),
         }
 
@@ -123,10 +123,10 @@ def test_the_error_is_that_of_the_definition_and_the_key_decides_it(folder):
 
 
 def test_quick_takes_the_ends_of_the_sweep_and_fewer_splits(folder):
-    told = []
-    found = run(experiment(), folder, quick=True, progress=lambda done, most: told.append(done))
+    output = []
+    found = run(experiment(), folder, quick=True, progress=lambda done, most: output.append(done))
     assert {(f.at, len(f.errors)) for f in found} == {(2, 20), (32, 20)}
-    assert told == [*range(1, 20 * 2 * 2 + 1)]
+    assert output == [*range(1, 20 * 2 * 2 + 1)]
 
 
 def test_records_of_a_file_are_scaled_as_the_paper_does(folder):
@@ -142,11 +142,11 @@ def test_without_the_very_file_nothing_runs_and_the_message_has_its_checksum(fol
         (folder / "own.csv").unlink()
     elif change == "altered":
         (folder / "own.csv").write_text(CSV.replace("50", "51"))
-    with pytest.raises(SpecError) as told:
+    with pytest.raises(SpecError) as caught:
         run(experiment(), None if change == "no folder" else folder)
-    assert "own.csv" in str(told.value)
-    assert SUM in str(told.value)
-    assert told.value.exit_code == 2
+    assert "own.csv" in str(caught.value)
+    assert SUM in str(caught.value)
+    assert caught.value.exit_code == 2
 
 
 def test_one_more_split_may_be_as_far_as_two_standard_deviations():
@@ -166,8 +166,11 @@ def test_the_difference_of_means_is_student_s_test():
 
 def test_an_item_calls_true_means_different_once_in_a_hundred_at_most():
     """2000 items of 10 cells, 1 % each: 20 expected at most, 40 is 4.5 sd more. Seeded."""
-    coins, level = np.random.default_rng(3), 0.01 / 10
-    here, there = coins.standard_normal((2000, 10, 6)), coins.standard_normal((2000, 10, 3))
+    randomness, level = np.random.default_rng(3), 0.01 / 10
+    here, there = (
+        randomness.standard_normal((2000, 10, 6)),
+        randomness.standard_normal((2000, 10, 3)),
+    )
     pooled = scipy.stats.ttest_ind(here, there, axis=2).pvalue < level
     assert pooled.any(axis=1).sum() <= 40
     for i in range(20):
@@ -176,8 +179,8 @@ def test_an_item_calls_true_means_different_once_in_a_hundred_at_most():
 
 
 LAWS = {
-    "half-normal": lambda coins, size: abs(coins.standard_normal(size)),
-    "Cauchy": lambda coins, size: abs(coins.standard_cauchy(size)),
+    "half-normal": lambda randomness, size: abs(randomness.standard_normal(size)),
+    "Cauchy": lambda randomness, size: abs(randomness.standard_cauchy(size)),
 }
 
 
@@ -200,21 +203,23 @@ def item_of_gaps(draw, shared):
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("law", LAWS)
-def test_an_exact_gap_is_called_different_once_in_a_hundred_whatever_its_law(law, shared):
+@pytest.mark.parametrize("distribution", LAWS)
+def test_an_exact_gap_is_called_different_once_in_a_hundred_whatever_its_law(distribution, shared):
     """500 items: 5 expected at most, 16 is 5 sd more. Student's test calls 1.6 % and 10 to 19 %."""
-    coins = np.random.default_rng(4)
+    randomness = np.random.default_rng(4)
     calls = np.array([
-        item_of_gaps(lambda size: LAWS[law](coins, size), shared) for _ in range(500)
+        item_of_gaps(lambda size: LAWS[distribution](randomness, size), shared) for _ in range(500)
     ])  # fmt: skip
     assert calls[:, 0].sum() <= 16
-    assert law == "half-normal" or calls[:, 1].mean() > 0.05
+    assert distribution == "half-normal" or calls[:, 1].mean() > 0.05
 
 
 def test_a_gap_of_another_size_is_called_different():
-    coins = np.random.default_rng(5)
-    found = [Found(s, 1, *abs(coins.standard_normal((2, 12))), None) for s in (0, 1)]
-    found = [attrs.evolve(f, loses=None, further=abs(coins.standard_normal(100))) for f in found]
+    randomness = np.random.default_rng(5)
+    found = [Found(s, 1, *abs(randomness.standard_normal((2, 12))), None) for s in (0, 1)]
+    found = [
+        attrs.evolve(f, loses=None, further=abs(randomness.standard_normal(100))) for f in found
+    ]
     score = largest_score(found)
     assert 2 < score < 8
     # 99 splits cannot tell anything at 1 %.
@@ -243,8 +248,8 @@ def test_a_shape_is_judged_at_the_end_of_the_sweep_alone():
     ends = {(c.series, c.at): c for c in found}
     assert ends["noisy", 32].paper == pytest.approx(1.6)
     assert ends["noisy", 32].as_paper is True
-    far = [Found(s, 32, np.array([s, s + 0.1, s + 0.2])) for s in (0, 1)]
-    assert judged(experiment(text).text, far)[0].as_paper is False
+    distance = [Found(s, 32, np.array([s, s + 0.1, s + 0.2])) for s in (0, 1)]
+    assert judged(experiment(text).text, distance)[0].as_paper is False
 
 
 def cells(text=TEXT, shift=0.0):
@@ -284,7 +289,7 @@ def test_numbers_in_m():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "caught"),
     [
         ("[1.5, null, 1.52]", "[1.5, null]", "needs 3 numbers"),
         ("toy.normal", "toy.nromal", "did you mean 'toy.normal'"),
@@ -294,8 +299,8 @@ def test_numbers_in_m():
         ("reading: code", "reading: mind", "needs code or text"),
     ],
 )
-def test_a_wrong_experiment_is_refused_at_its_place(old, new, told):
-    with pytest.raises(DpcoreError, match=told.replace("(", "\\(")) as error:
+def test_a_wrong_experiment_is_refused_at_its_place(old, new, caught):
+    with pytest.raises(DpcoreError, match=caught.replace("(", "\\(")) as error:
         experiment(TEXT.replace(old, new))
     assert error.value.place is not None
     assert error.value.place.startswith("toy.yaml:")
@@ -306,11 +311,11 @@ def shell(folder, monkeypatch):
     """The command, on a toy experiment."""
     monkeypatch.setenv("COLUMNS", "250")
 
-    def told(*arguments, text=TEXT):
+    def report(*arguments, text=TEXT):
         monkeypatch.setattr(reading, "load_experiment", lambda name: experiment(text))
         return CliRunner().invoke(command.reproduce, [*arguments, "--runs", str(folder / "runs")])
 
-    return told
+    return report
 
 
 def test_the_command_prints_every_cell_and_keeps_a_table_for_the_operator(shell, folder):
@@ -447,7 +452,7 @@ def test_a_statement_is_computed_without_records_and_judged_by_its_digits():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "caught"),
     [
         ("which: printed", "which: said", "needs printed or corrected"),
         ("ridge/theorem_1", "ridge/theorem_9", "did you mean"),
@@ -455,8 +460,8 @@ def test_a_statement_is_computed_without_records_and_judged_by_its_digits():
         ("G: 1}", "G: 1}\n      fit: {name: x}", "not both"),
     ],
 )
-def test_a_wrong_statement_is_refused_at_its_place(old, new, told):
-    with pytest.raises(DpcoreError, match=told):
+def test_a_wrong_statement_is_refused_at_its_place(old, new, caught):
+    with pytest.raises(DpcoreError, match=caught):
         constants(CONSTANT.replace(old, new))
 
 

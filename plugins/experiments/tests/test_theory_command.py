@@ -40,12 +40,12 @@ def wide(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
-def told(*arguments):
+def report(*arguments):
     return CliRunner().invoke(theory, arguments)
 
 
 def test_the_list_names_every_statement():
-    listed = told().stdout
+    listed = report().stdout
     assert len(STATEMENTS) >= 30
     assert all(name in listed for name in STATEMENTS)
 
@@ -68,12 +68,12 @@ def test_every_statement_is_computed_from_its_own_parameters(name):
 
 def test_printed_and_corrected_stand_side_by_side():
     """e^2 - 1 and 2 * 2."""
-    done = told("kernel_ridge/theorem_1", "--epsilon", "2", "--G", "1")
+    done = report("kernel_ridge/theorem_1", "--epsilon", "2", "--G", "1")
     assert done.exit_code == 0, done.output
     assert "printed" in done.output
     assert "6.38906" in done.output
     assert "false above epsilon = 1.2564" in done.output
-    found = json.loads(told("kernel_ridge/theorem_1", "--epsilon", "2", "--G=1", "--json").stdout)
+    found = json.loads(report("kernel_ridge/theorem_1", "--epsilon", "2", "--G=1", "--json").stdout)
     assert found["printed"] == {"value": 4.0}
     assert found["corrected"]["value"] == pytest.approx(math.exp(2) - 1)
 
@@ -89,13 +89,13 @@ def test_printed_and_corrected_stand_side_by_side():
     ],
 )
 def test_wrong_parameters_are_told_with_exit_code_2(arguments, message):
-    done = told(*arguments)
+    done = report(*arguments)
     assert done.exit_code == 2
     assert message in done.output
 
 
 def test_a_statement_without_values_tells_what_it_needs():
-    done = told("ntk/lemma_5_7")
+    done = report("ntk/lemma_5_7")
     assert done.exit_code == 0
     assert "--lam (regularization): needed" in done.output
 
@@ -111,7 +111,7 @@ def test_a_statement_without_values_tells_what_it_needs():
     ],
 )
 def test_an_absurd_value_is_refused_in_one_short_line(values, needed):
-    done = told("kernel_ridge/theorem_1", "--G", "1", *values)
+    done = report("kernel_ridge/theorem_1", "--G", "1", *values)
     assert done.exit_code == 2
     assert needed in done.output
     assert len(done.output) < 200

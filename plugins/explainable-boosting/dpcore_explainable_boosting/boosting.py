@@ -45,7 +45,7 @@ from dpcore_explainable_boosting.bins import Cells, bins_of_categories, bins_of_
 from dpcore_explainable_boosting.model import BoostedModel
 from dpcore_models.solvers.elementary import half_tanh
 
-_COUNTS_SHARE = 0.017  # of the squares of mu: what a tenth of epsilon and half of delta come to
+_COUNTS_FRACTION = 0.017  # of the squares of mu: what a tenth of epsilon and half of delta come to
 _UNIT = -20
 _MOST = 1e15  # records: above any table, and its sums are numbers
 
@@ -126,7 +126,7 @@ class CyclicBoosting(SummingLearner):
                 name="counts",
                 shape=(sum(cells.sizes),),
                 distance=Distance.L2,
-                share=_COUNTS_SHARE,
+                share=_COUNTS_FRACTION,
                 sum=Sum(
                     clip=length,
                     sign="non_negative",
@@ -138,7 +138,7 @@ class CyclicBoosting(SummingLearner):
                 shape=(self.leaves,),
                 distance=Distance.L2,
                 at_most=self.rounds * columns,
-                share=1 - _COUNTS_SHARE,
+                share=1 - _COUNTS_FRACTION,
                 sum=Sum(clip=self.longest(), exponent=_UNIT),
             ),
         )
@@ -168,7 +168,7 @@ class CyclicBoosting(SummingLearner):
         """Which column is next, and the leaf of each of its bins: cuts are public coins."""
         column = state.step % len(state.bins)
         count = len(state.weights[column])
-        order = state.public.coins.stream(f"cuts {state.step}").permutation(count - 1)
+        order = state.public.randomness.stream(f"cuts {state.step}").permutation(count - 1)
         cuts = 1 + order[: self.leaves - 1]
         return column, np.sum(np.arange(count)[:, None] >= cuts, axis=1, dtype=np.intp)
 

@@ -34,7 +34,7 @@ WRONG = (
     "clips: a label of 10,000 in [9000, 10000] moves one by ten times as much; take "
     "explainable_boosting.cyclic"
 )
-_FAR = 1000.0
+_CUTOFF = 1000.0
 
 
 @attrs.frozen(kw_only=True)
@@ -79,7 +79,7 @@ class Printed(CyclicBoosting):
 
     def longest(self) -> float:
         """A thousand ranges, which stand for no clip: integers need an end."""
-        return _FAR
+        return _CUTOFF
 
     def first_score(self, domain: Domain) -> float:
         """0 in the file's units, which may be far from the declared range."""

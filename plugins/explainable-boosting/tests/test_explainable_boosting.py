@@ -23,7 +23,7 @@ from dpcore.errors import NoClaimError, ParameterError, UndeclaredError, UnfitTa
 from dpcore.learner import Public
 from dpcore.learners.bounds.sum import SumBound
 from dpcore.models.shapes import Shaped
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.registry.registry import Registry
 from dpcore.specs.spec import load_spec
 from dpcore_explainable_boosting.bins import Cells, bins_of_categories, bins_of_number
@@ -42,7 +42,7 @@ RELATIONS = (dpcore.ADD_REMOVE, dpcore.REPLACE_ONE, dpcore.REPLACE_LABEL)
 
 def public(labels=LABELS, exact=20, columns=COLUMNS):
     domain = Domain(columns=columns, target="t", labels=labels, exact=exact, limit=None)
-    return Public(domain=domain, coins=PublicCoins(3), mu=1.0)
+    return Public(domain=domain, randomness=PublicRandomness(3), mu=1.0)
 
 
 def records(facts, rows, labels):
@@ -51,7 +51,7 @@ def records(facts, rows, labels):
     return project_table(facts.domain, {**table, "t": np.array(labels)})
 
 
-def asks(learner, facts):
+def queries(learner, facts):
     """The counts, and updates at scores that are usual and that noise has carried far away."""
     counts, update = learner.queries(facts)
     yield counts
@@ -74,7 +74,7 @@ def test_no_record_moves_a_sum_by_more_than_is_claimed_and_some_move_it_by_as_mu
     ends = (0, 1) if labels != LABELS else (9000, 9500, 10_000)
     corners = [*itertools.product((0.0, 8.0), "xyz", (1, 2), ends)]
     most = {}
-    for query in asks(learner, facts):
+    for query in queries(learner, facts):
         vectors = {corner: vector(learner, query, facts, *corner) for corner in corners}
         pairs = [*itertools.combinations(corners, 2)]
         moves = {
@@ -103,7 +103,7 @@ def test_weights_move_sums_by_the_end_of_their_declared_range_and_no_more():
     learner, facts = Cyclic(bins=2, weight="w"), public(columns=columns)
     most = dict.fromkeys(("counts", "update"), 0.0)
     corners = [*itertools.product((0.0, 8.0), "xz", (1,), (0.0, 1.0, 5.0), (9000, 10_000))]
-    for query in asks(learner, facts):
+    for query in queries(learner, facts):
         claim = SumBound().sensitivity(query, learner, facts, dpcore.ADD_REMOVE).value
         lengths = {
             corner: np.linalg.norm(vector(learner, query, facts, *corner)) for corner in corners
@@ -126,7 +126,7 @@ def test_a_weight_that_is_no_declared_number_from_zero_on_is_refused(weight):
 
 def test_a_claim_of_one_clip_for_a_replaced_record_would_be_broken():
     learner, facts = Cyclic(bins=2, clip=0.25), public()
-    query = [*asks(learner, facts)][1]
+    query = [*queries(learner, facts)][1]
     low, high = (vector(learner, query, facts, 1.0, "x", 1, end) for end in (9000, 10_000))
     assert np.linalg.norm(low - high) == 2
 
@@ -136,7 +136,7 @@ def test_the_sum_of_a_block_is_that_of_its_contributions(learner):
     rng, facts = np.random.default_rng(0), public()
     rows = [(rng.uniform(0, 8), rng.choice([*"xyz"]), rng.choice([1, 2])) for _ in range(50)]
     block = records(facts, rows, rng.uniform(8000, 11_000, 50))
-    for query in asks(learner, facts):
+    for query in queries(learner, facts):
         contributions = learner.contributions(query, block, facts).sum(axis=0)
         total = learner.partial(query, block, facts)
         assert np.array_equal(np.ldexp(contributions, -total.exponent), total.integers())
@@ -224,7 +224,10 @@ def test_noise_as_planned_at_epsilon_four_leaves_most_of_a_step_function():
     plan = price_learner(learner, domain=facts.domain, epsilon=4)
     assert plan.guarantee.status is dpcore.guarantee.Status.PROVED
     (release,) = plan.schedule.releases
-    noise = {name: ask.spread.std for name, ask in release.asks.items()}
+    noise = {
+        name: planned_query.noise_distribution.std
+        for name, planned_query in release.queries.items()
+    }
     # All asks are one Gaussian of the budget's mu: 1 and 80 of them.
     mu = math.hypot(2 / noise["counts"], 2 * math.sqrt(80) / noise["update"])
     assert gaussian_epsilon(1e-5, mu) == pytest.approx(4, rel=1e-3)
@@ -295,13 +298,13 @@ def test_texts_are_refused():
 def test_the_printed_noise_is_for_a_tenth_of_what_a_label_moves():
     """The finding of the thread: labels in [9000, 10000] move a sum by 10,000."""
     learner, facts = Printed(bins=2), public(exact=None)
-    query = [*asks(learner, facts)][1]
+    query = [*queries(learner, facts)][1]
     moved = np.linalg.norm(vector(learner, query, facts, 1.0, "x", 1, 10_000))
     claim = PrintedBound().sensitivity(query, learner, facts, dpcore.ADD_REMOVE).value
     assert moved == pytest.approx(10 * claim, rel=1e-6)
     # Once noise has carried scores away, no range at all is enough.
     narrow = public(Range(0, 1), exact=None)
-    _, *updates = asks(learner, narrow)
+    _, *updates = queries(learner, narrow)
     moves = [np.linalg.norm(vector(learner, one, narrow, 1.0, "x", 1, 1.0)) for one in updates]
     assert moves[0] == claim
     assert max(moves) == 1000 * claim  # the end that stands for no clip
@@ -328,15 +331,15 @@ def test_draws_of_the_printed_plan_refute_its_epsilon():
     )
     assert plan.guarantee.status is dpcore.guarantee.Status.NONE
     (release,) = plan.schedule.releases
-    facts = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    facts = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     _, update = learner.queries(facts)
     cells = learner.cells(domain)
     leaves = np.zeros(cells.sizes[0], dtype=int)
-    ask = update.with_args({"shapes": np.zeros(sum(cells.sizes)), "column": 0, "leaves": leaves})
+    query = update.with_args({"shapes": np.zeros(sum(cells.sizes)), "column": 0, "leaves": leaves})
     table = {"color_intensity": np.array([1.0]), "proline": np.array([500.0])}
     record = project_table(domain, {**table, "t": np.array([10_000.0])})
-    moved = learner.total_of(ask, record, facts).floats()[0]
-    std, draws = release.asks["update"].spread.std, 20_000
+    moved = learner.total_of(query, record, facts).floats()[0]
+    std, draws = release.queries["update"].noise_distribution.std, 20_000
     noise = std * np.random.default_rng(5).standard_normal((2, draws))
     hits, alarms = (
         np.count_nonzero(noise[0] + moved > moved / 2),
@@ -393,8 +396,8 @@ def test_fits_and_predictions_find_a_number_on_an_edge_in_the_cell_that_begins_t
     model = BoostedModel(domain=domain, cells=learner.cells(domain), cell_scores=scores)
     said = np.rint(model.predict(table) - 500).tolist()
     assert said == expected
-    alone = [model.predict({"a": [x], "c": [1]})[0] for x in numbers]
-    assert np.rint(np.array(alone) - 500).tolist() == expected
+    single = [model.predict({"a": [x], "c": [1]})[0] for x in numbers]
+    assert np.rint(np.array(single) - 500).tolist() == expected
     ends, _ = model.step_function("a")
     assert ends.tolist() == edges
     # Of encoded rows an edge is in its own cell as well.

@@ -54,12 +54,12 @@ def mixing_delta(epsilon: float, radius: float, ridge: float, samples: int) -> f
     q = radius * radius / ridge
     drift = samples / 2 * math.log1p(q)
     scale = 2 * (1 + q) / q
-    law = scipy.stats.chi2(samples)
+    distribution = scipy.stats.chi2(samples)
     present = scale * (epsilon + drift)
     absent = scale * (drift - epsilon)
     return max(
-        float(law.sf(present / (1 + q)) - math.exp(epsilon) * law.sf(present)),
-        float(law.cdf(absent) - math.exp(epsilon) * law.cdf(absent / (1 + q))),
+        float(distribution.sf(present / (1 + q)) - math.exp(epsilon) * distribution.sf(present)),
+        float(distribution.cdf(absent) - math.exp(epsilon) * distribution.cdf(absent / (1 + q))),
     )
 
 

@@ -38,7 +38,7 @@ from dpcore_linear.exact_sums import BLOCK, GramUnits
 from dpcore_models.solvers.elementary import half_tanh
 
 STEPS = 6
-_MATRIX_SHARE = 0.4  # of the squares of mu; the gradients have the rest
+_MATRIX_FRACTION = 0.4  # of the squares of mu; the gradients have the rest
 _LIFT = 1.5  # times the noise's std and the root of d
 _FIRST_CLIP, _LEAST_CLIP, _LARGEST_CLIP = 0.2, 0.01, 1.0
 _USE = 0.55  # of the clip, by a record of mean length
@@ -111,7 +111,7 @@ class Newton(SummingLearner):
                 name="matrix",
                 shape=(size + counts,),
                 distance=Distance.L2,
-                share=_MATRIX_SHARE,
+                share=_MATRIX_FRACTION,
                 sum=matrix,
             ),
             SumQuery(
@@ -119,7 +119,7 @@ class Newton(SummingLearner):
                 shape=(width + 1,),
                 distance=Distance.L2,
                 at_most=STEPS,
-                share=1 - _MATRIX_SHARE,
+                share=1 - _MATRIX_FRACTION,
                 sum=gradient,
             ),
         )
@@ -171,18 +171,18 @@ class Newton(SummingLearner):
 
     def _rows(self, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: features, once for all asks."""
-        domain, coins = public.domain, public.coins
+        domain, randomness = public.domain, public.randomness
         rows: NDArray[np.float64] = block.derived(
-            (self, domain, coins),
+            (self, domain, randomness),
             lambda: row_by_row(
-                self.features.drawn(domain, coins), block.features, self.features.width(domain)
+                self.features.drawn(domain, randomness), block.features, self.features.width(domain)
             ),
         )
         return rows
 
     def update(self, state: _State, answer: Answer) -> _State:
         """The preconditioner; then one step of it, and the next clip."""
-        std = 0.0 if answer.spread is None else answer.spread.std
+        std = 0.0 if answer.noise_distribution is None else answer.noise_distribution.std
         if state.inverse is None:
             return self._with_matrix(state, answer.value, std)
         gradient = answer.value[:-1] * state.clip
@@ -217,6 +217,6 @@ class Newton(SummingLearner):
         unit = domain.label_bound / self.features.norm(domain)
         return LinearModel(
             domain=domain,
-            features=self.features.drawn(domain, state.public.coins),
+            features=self.features.drawn(domain, state.public.randomness),
             coefficients=unit * (state.weights[-1] + state.weights[-2]) / 2,
         )

@@ -32,7 +32,7 @@ from dpcore import (
 from dpcore.checks import positive, positive_integer
 from dpcore.models import Figures
 from dpcore.models.figures import Statistics
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore.sensitivity import Refuted
 
 WRONG = (
@@ -57,7 +57,7 @@ class LeastEigenvalue(OneShot):
         return (Query(name="least_eigenvalue", shape=(1,), distance=Distance.L2),)
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
         """PRIVATE: the least eigenvalue, shape (1,)."""
         longest = math.sqrt(len(public.domain.columns))

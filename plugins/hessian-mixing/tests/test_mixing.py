@@ -12,7 +12,7 @@ from dpcore.claims.events.gaussian import gaussian_epsilon
 from dpcore.errors import NoClaimError
 from dpcore.guarantee import Status
 from dpcore.learner import Public
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.records import Records
 from dpcore.registry.registry import Registry
 from dpcore.specs.spec import load_spec
@@ -99,13 +99,13 @@ def test_the_eigenvalue_moves_by_two_and_its_printed_noise_is_refuted_by_samples
     plan = spec.price(reproduce=True)
     assert plan.guarantee.status is Status.NONE
     (release,) = plan.schedule.releases
-    (ask,) = release.asks.values()
+    (planned_query,) = release.queries.values()
     charged = gaussian_epsilon(1e-6, 1 / spec.request.releases[0].mechanism.noise_multiplier)
     # Rows in all directions but one, and one record in that direction, in the declared domain.
     signs = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1.0]])
     rows = [(*row, 0.0) for row in signs[1:] for _ in range(8)] + [(*signs[0], -1.0)] * 10
     domain, learner = spec.request.domain, LeastEigenvalue()
-    facts = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    facts = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(facts)
     values = []
     for extra in ((*signs[0], 1.0), (*signs[1], 0.0)):
@@ -115,10 +115,10 @@ def test_the_eigenvalue_moves_by_two_and_its_printed_noise_is_refuted_by_samples
     moved = abs(values[0] - values[1])
     assert moved == pytest.approx(2.0, abs=1e-9)
     rng, draws = np.random.default_rng(5), 400_000
-    noise = ask.spread.std * rng.standard_normal((2, draws))
+    noise = planned_query.noise_distribution.std * rng.standard_normal((2, draws))
     # One event, chosen beforehand: an answer above the farther value.
-    p = np.mean(noise[0] + moved > 2 * ask.spread.std)
-    q = np.mean(noise[1] > 2 * ask.spread.std)
+    p = np.mean(noise[0] + moved > 2 * planned_query.noise_distribution.std)
+    q = np.mean(noise[1] > 2 * planned_query.noise_distribution.std)
     margin = math.sqrt(math.log(2 / 5e-5) / (2 * draws))  # Hoeffding
     certified = math.log((p - margin - 1e-6) / (q + margin))
     assert certified > 3 * charged

@@ -16,7 +16,7 @@ from dpcore.errors import UnfitTargetError
 from dpcore.learner import Public
 from dpcore.learners.bounds.sum import SumBound
 from dpcore.models.features.identity import Identity
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.records import Records
 from dpcore_hessian_mixing.newton import STEPS, Newton
 from dpcore_linear.affine import Affine
@@ -31,10 +31,10 @@ def public(*, exact=None, limit=None, labels=None):
     domain = Domain(
         columns=COLUMNS, target="y", labels=labels or Range(-1, 1), exact=exact, limit=limit
     )
-    return Public(domain=domain, coins=PublicCoins(7), mu=1.0)
+    return Public(domain=domain, randomness=PublicRandomness(7), mu=1.0)
 
 
-def asks(learner, facts):
+def queries(learner, facts):
     """Both queries, the gradient at several weights and clips."""
     matrix, gradient = learner.queries(facts)
     yield matrix
@@ -57,7 +57,7 @@ def test_no_record_moves_a_sum_by_more_than_is_claimed_and_some_come_near(exact)
     facts = public(exact=exact, limit=None if exact else 20)
     corners = [*itertools.product((-1.0, -0.3, 0.0, 1.0), repeat=3)]
     relations = (dpcore.ADD_REMOVE,) if exact is None else (dpcore.REPLACE_ONE,)
-    for query in asks(learner, facts):
+    for query in queries(learner, facts):
         vectors = [vector(learner, query, facts, record) for record in corners]
         moves = {
             dpcore.ADD_REMOVE: max(np.linalg.norm(v) for v in vectors),
@@ -76,7 +76,7 @@ def test_no_record_moves_a_sum_by_more_than_is_claimed_and_some_come_near(exact)
 def test_a_claim_that_forgot_the_weight_of_sizes_would_be_broken():
     """The length of the gradient alone, which is 1, is passed by what stands beside it."""
     learner, facts = Newton(features=LINEAR), public(limit=20)
-    _, query = [*asks(learner, facts)][:2]
+    _, query = [*queries(learner, facts)][:2]
     longest = max(
         np.linalg.norm(vector(learner, query, facts, record))
         for record in itertools.product((-1.0, 1.0), repeat=3)
@@ -89,12 +89,16 @@ def answered(learner, facts, features, labels, planned=None, rng=None):
     state = learner.start(facts)
     records = Records(features=features, labels=labels)
     while (query := learner.ask(state)) is not None:
-        value, spread = learner.total_of(query, records, facts).floats(), None
+        value, noise_distribution = learner.total_of(query, records, facts).floats(), None
         if planned is not None:
-            spread = planned[query.name].spread
-            value = value + spread.std * rng.standard_normal(query.shape)
+            noise_distribution = planned[query.name].noise_distribution
+            value = value + noise_distribution.std * rng.standard_normal(query.shape)
         answer = dpcore.Answer(
-            query=query, number=1, value=value, mechanism=Gaussian(), spread=spread
+            query=query,
+            number=1,
+            value=value,
+            mechanism=Gaussian(),
+            noise_distribution=noise_distribution,
         )
         state = learner.update(state, answer)
     return learner.model(state), state
@@ -107,7 +111,7 @@ def test_without_noise_six_steps_reach_least_squares():
     labels = np.clip(features @ [0.2, -0.1] + 0.05 + 0.02 * rng.standard_normal(400), -1, 1)
     learner, facts = Newton(features=LINEAR), public(exact=400)
     model, state = answered(learner, facts, features, labels)
-    rows = LINEAR.drawn(facts.domain, facts.coins)(features)
+    rows = LINEAR.drawn(facts.domain, facts.randomness)(features)
     oracle = np.linalg.lstsq(rows, labels, rcond=None)[0]
     assert len(state.weights) == STEPS + 1
     # One record's part is added to every eigenvalue, which shrinks the flattest direction.
@@ -122,7 +126,7 @@ def test_without_noise_classes_reach_the_logistic_fit():
     learner = Newton(features=LINEAR)
     facts = public(exact=500, labels=Classes((0, 1)))
     model, _ = answered(learner, facts, features, labels)
-    rows = LINEAR.drawn(facts.domain, facts.coins)(features)
+    rows = LINEAR.drawn(facts.domain, facts.randomness)(features)
     theta = np.zeros(3)
     for _ in range(50):  # Newton's method on the logistic loss itself
         p = 1 / (1 + np.exp(-rows @ theta))
@@ -151,11 +155,11 @@ def test_noise_for_epsilon_one_leaves_most_of_a_small_slope(relation):
     learner = Newton(features=LINEAR)
     plan = price_learner(learner, domain=facts.domain, adjacency=relation)
     assert plan.guarantee.status is dpcore.guarantee.Status.PROVED
-    rows = LINEAR.drawn(facts.domain, facts.coins)(features)
+    rows = LINEAR.drawn(facts.domain, facts.randomness)(features)
     (release,) = plan.schedule.releases
     errors = []
     for _ in range(20):
-        model, _ = answered(learner, facts, features, labels, release.asks, rng)
+        model, _ = answered(learner, facts, features, labels, release.queries, rng)
         errors.append(np.mean((rows @ model.coefficients - 0.1 * features[:, 0]) ** 2))
     assert np.mean(errors) < 0.01 * np.var(0.1 * features[:, 0])
 
@@ -175,7 +179,11 @@ def test_a_hostile_answer_moves_no_state_out_of_numbers():
             trial = learner.update(
                 trial,
                 dpcore.Answer(
-                    query=query, number=1, value=value, mechanism=Gaussian(), spread=None
+                    query=query,
+                    number=1,
+                    value=value,
+                    mechanism=Gaussian(),
+                    noise_distribution=None,
                 ),
             )
         assert np.isfinite(learner.model(trial).coefficients).all()

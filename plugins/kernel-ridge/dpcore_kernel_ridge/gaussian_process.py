@@ -141,8 +141,8 @@ class GaussianProcess(OneNoise):
         nugget = math.sqrt(NUGGET) * query.kappa
         # each of up to 2^20 answers may be off by 2e, against noise of at least the nugget
         errors = 2 * query.evaluation_error * math.sqrt(MOST_POINTS) / nugget
-        reach = sensitivity.unit + errors
-        return up(self.noise_multiplier * reach, roundings=20)
+        cutoff = sensitivity.unit + errors
+        return up(self.noise_multiplier * cutoff, roundings=20)
 
     def covariance(
         self, points: NDArray[np.float64], query: FunctionQuery, sensitivity: Sensitivity

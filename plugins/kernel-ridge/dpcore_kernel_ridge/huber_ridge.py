@@ -24,7 +24,7 @@ from dpcore.checks import positive
 from dpcore.functions import Expansion, FunctionQuery
 from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore_kernel_ridge.huber_solver import (
     HuberProblem,
     huber_error,
@@ -93,7 +93,7 @@ class KernelHuberRidge(KernelLearner):
         )
 
     def statistic(
-        self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
+        self, query: FunctionQuery, records: Records, public: Public, secret: LearnerRandomness
     ) -> Expansion:
         """The minimiser, to within the declared solver error."""
         problem, tolerance = self.problem(public.domain), self.solver_error(public.domain)

@@ -45,7 +45,7 @@ from dpcore.rounding import UNIT, gamma, up
 from dpcore_models.solvers.sums import plain
 
 _STEEPEST = 2.0**24  # L/Lam: more would take too many steps
-_SHARE = 2.0**-30  # of one record's pull: what the steps may leave, where rounding leaves less
+_FRACTION = 2.0**-30  # of one record's pull: what the steps may leave, where rounding leaves less
 
 
 @attrs.frozen(kw_only=True)
@@ -96,7 +96,7 @@ class HuberProblem:
 
     def left(self, records: int) -> float:
         """What the steps may leave of the first term."""
-        return max(self.rounding(records), _SHARE * self.kappa * self.box)
+        return max(self.rounding(records), _FRACTION * self.kappa * self.box)
 
     def steps(self, records: int) -> int:
         """S, after which the first term is at most `left`: public but for the number of records."""

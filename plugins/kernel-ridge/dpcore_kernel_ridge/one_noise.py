@@ -20,7 +20,7 @@ class OneNoise(Interactive):
     noise_multiplier: float = free(validator=positive)
 
     @property
-    def asks(self) -> int:
+    def query_count(self) -> int:
         """One event, which pays for any number of questions."""
         return 1
 

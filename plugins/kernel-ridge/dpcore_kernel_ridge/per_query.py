@@ -74,7 +74,7 @@ class PerQuery(Interactive):
     noise_multiplier: float = free(validator=positive)
 
     @property
-    def asks(self) -> int:
+    def query_count(self) -> int:
         """The planned number of questions, each of which costs one event."""
         return self.questions
 
@@ -111,8 +111,8 @@ class PerQuery(Interactive):
     ) -> tuple[Mechanism, Sensitivity]:
         """The mechanism of one answer, and Delta_q rounded up."""
         # |f(x) - f'(x)| <= kappa ||f - f'||_K, and each value is computed with an error
-        reach = query.kappa * sensitivity.unit + 2 * query.evaluation_error
-        shift = up(min(2 * query.label_bound, reach), roundings=3)
+        cutoff = query.kappa * sensitivity.unit + 2 * query.evaluation_error
+        shift = up(min(2 * query.label_bound, cutoff), roundings=3)
         norm = Distance.L2 if self.law == "gaussian" else Distance.L1
         answer_sensitivity = Sensitivity(
             value=shift,

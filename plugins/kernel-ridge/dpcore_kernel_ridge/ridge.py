@@ -13,7 +13,7 @@ from dpcore.checks import positive
 from dpcore.errors import ParameterError
 from dpcore.functions import Expansion, FunctionLearner, FunctionQuery, Kernel
 from dpcore.functions.kernels.gaussian import GaussianKernel
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore_kernel_ridge.solver import evaluation_error, function_error, solve_kernel_ridge
 
 
@@ -142,7 +142,7 @@ class KernelRidge(KernelLearner):
         return self.problem(public.domain).query()
 
     def statistic(
-        self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
+        self, query: FunctionQuery, records: Records, public: Public, secret: LearnerRandomness
     ) -> Expansion:
         """The minimiser, to within the declared solver error."""
         return self.problem(public.domain).fit(records)

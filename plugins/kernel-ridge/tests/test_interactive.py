@@ -20,7 +20,7 @@ from dpcore import (
     PrivacyBudget,
     Query,
     Release,
-    SecretCoins,
+    SecretRandomness,
     Sensitivity,
 )
 from dpcore.claims.events.gaussian import gaussian_mu
@@ -66,7 +66,7 @@ def query(width=2, kernel=KERNEL, error=1e-14):
 
 
 def noise(seed=0):
-    return SecretCoins.rehearsal(seed).noise(0, "f", 1)
+    return SecretRandomness.rehearsal(seed).noise(0, "f", 1)
 
 
 def process(seed=0, function=MEAN, scale=2.0):
@@ -98,12 +98,14 @@ def priced(mechanism, **options):
 def test_ten_thousand_adaptive_questions_stay_within_one_guarantee():
     plan = priced(GaussianProcess())
     assert plan.guarantee.release is ReleaseKind.FUNCTION
-    (ask,) = plan.schedule.releases[0].asks.values()
-    assert ask.query.at_most == 1
-    assert 1 / ask.mechanism.noise_multiplier == pytest.approx(gaussian_mu(2.0, 1e-5), rel=1e-9)
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    assert planned_query.query.at_most == 1
+    assert 1 / planned_query.mechanism.noise_multiplier == pytest.approx(
+        gaussian_mu(2.0, 1e-5), rel=1e-9
+    )
     predictor = plan.open(table(40))
-    told = predictor.guarantee.with_provenance(door_premises=(), replayed="")
-    assert told == plan.guarantee  # but for what the frame and its replay add
+    output = predictor.guarantee.with_provenance(boundary_premises=(), replayed="")
+    assert output == plan.guarantee  # but for what the frame and its replay add
     rng, point, path = np.random.default_rng(0), np.zeros(2), []
     for _ in range(10_000):
         answer = predictor.oracle.ask(point[None, :])[0]
@@ -192,10 +194,10 @@ def test_the_question_after_the_last_is_refused_and_repeats_are_free():
     assert oracle.left == 0
 
 
-@pytest.mark.parametrize("law", ["gaussian", "laplace"])
-def test_each_question_gets_noise_of_its_own_for_the_stated_sensitivity(law):
+@pytest.mark.parametrize("distribution", ["gaussian", "laplace"])
+def test_each_question_gets_noise_of_its_own_for_the_stated_sensitivity(distribution):
     """Kolmogorov-Smirnov against the continuous law, error rate 1e-6; no two draws are equal."""
-    mechanism = PerQuery(questions=4000, law=law, noise_multiplier=1.5)
+    mechanism = PerQuery(questions=4000, law=distribution, noise_multiplier=1.5)
     free = FunctionQuery(
         name="f",
         distance="rkhs",
@@ -209,7 +211,7 @@ def test_each_question_gets_noise_of_its_own_for_the_stated_sensitivity(law):
     points = np.random.default_rng(1).uniform(-1, 1, (4000, 2))
     drawn = oracle.ask(points) - MEAN(points)
     moved = 0.02 + 2 * 0.001
-    exact = (stats.norm if law == "gaussian" else stats.laplace)(0, 1.5 * moved)
+    exact = (stats.norm if distribution == "gaussian" else stats.laplace)(0, 1.5 * moved)
     assert stats.kstest(drawn, exact.cdf).pvalue > 1e-6
     assert np.unique(np.round(drawn, 9)).size > 3900
 
@@ -227,9 +229,9 @@ def test_a_value_never_moves_by_more_than_its_range():
 @pytest.mark.parametrize("questions", [1, 25])
 def test_questions_are_composed_as_often_as_they_may_be_asked(questions):
     plan = priced(PerQuery(questions=questions))
-    (ask,) = plan.schedule.releases[0].asks.values()
-    assert ask.query.at_most == questions
-    mu = np.sqrt(questions) / ask.mechanism.noise_multiplier
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    assert planned_query.query.at_most == questions
+    mu = np.sqrt(questions) / planned_query.mechanism.noise_multiplier
     assert mu == pytest.approx(gaussian_mu(2.0, 1e-5), rel=1e-9)
     pure = price_learner(
         Bump(),
@@ -238,8 +240,8 @@ def test_questions_are_composed_as_often_as_they_may_be_asked(questions):
         bound=BumpBound(),
         mechanism=PerQuery(questions=questions, law="laplace"),
     )
-    (ask,) = pure.schedule.releases[0].asks.values()
-    assert questions / ask.mechanism.noise_multiplier == pytest.approx(2.0, rel=1e-9)
+    (planned_query,) = pure.schedule.releases[0].queries.values()
+    assert questions / planned_query.mechanism.noise_multiplier == pytest.approx(2.0, rel=1e-9)
 
 
 def test_predictions_are_published_and_nothing_else():
@@ -253,7 +255,7 @@ def test_predictions_are_published_and_nothing_else():
     (again,) = rebuild(
         isolate(plan.schedule.releases),
         {"release": tuple(a.value for a in outcome.answers["release"])},
-        outcome.coins,
+        outcome.randomness,
     ).values()
     assert (again.predict(points) == answers).all()
     with pytest.raises(SourceError, match="point 1 is not among"):
@@ -352,12 +354,12 @@ def test_no_mechanism_is_charged_less_often_than_the_learner_asks():
             bound=bound_about(Planned),
             mechanism=mechanism,
         )
-        return plan.schedule.releases[0].ask.query.at_most
+        return plan.schedule.releases[0].planned_query.query.at_most
 
     assert at_most(GaussianProcess(), at_most=50) == 50
     assert at_most(PerQuery(questions=4), at_most=3) == 12
     with pytest.raises(ParameterError, match="at_most"):
-        at_most(type("Free", (GaussianProcess,), {"asks": 0})())
+        at_most(type("Free", (GaussianProcess,), {"query_count": 0})())
     with pytest.raises(SpecError, match="no sampling"):
         at_most(GaussianProcess(), sampling=WithoutReplacement(size=20, records=40))
 
@@ -402,7 +404,7 @@ def test_a_failed_fit_tells_nothing_of_the_records(fail):
 
 def test_two_oracles_never_share_coins():
     with pytest.raises(ContractError, match="coins of its own"):
-        priced(GaussianProcess()).open(table(40), secret=SecretCoins.draw())
+        priced(GaussianProcess()).open(table(40), secret=SecretRandomness.draw())
 
 
 def test_one_question_is_counted_before_records_are_opened():
@@ -412,7 +414,7 @@ def test_one_question_is_counted_before_records_are_opened():
 
 
 def test_known_coins_void_the_oracles_guarantee():
-    predictor = priced(GaussianProcess()).open(table(40), secret=SecretCoins.rehearsal(1))
+    predictor = priced(GaussianProcess()).open(table(40), secret=SecretRandomness.rehearsal(1))
     assert predictor.guarantee.status is Status.NONE
     assert predictor.ask({"a": [0.0], "b": [0.0]}).shape == (1,)
 

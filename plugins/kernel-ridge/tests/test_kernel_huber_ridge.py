@@ -11,10 +11,10 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Records,
     Refused,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.errors import CertificateError
 from dpcore.functions.kernels.gaussian import GaussianKernel
@@ -33,7 +33,7 @@ from dpcore_kernel_ridge.huber_solver import (
 from doubles import domain
 from oracles.ridge import huber_ridge_to_few_digits
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "function", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "function", 1)
 
 
 def problem(lam=2.0, clip=0.5, kappa=1.0):
@@ -252,7 +252,7 @@ def test_what_cannot_be_certified_is_refused():
 
 
 def test_no_records_give_the_function_zero():
-    facts = Public(domain=case(ADD_REMOVE).domain, coins=PublicCoins(0))
+    facts = Public(domain=case(ADD_REMOVE).domain, randomness=PublicRandomness(0))
     learner = case(ADD_REMOVE).learner
     (query,) = learner.queries(facts)
     records = Records(features=np.zeros((0, 2)), labels=np.zeros(0))

@@ -9,10 +9,10 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Records,
     Refused,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.errors import NoClaimError
 from dpcore.functions.kernels.gaussian import GaussianKernel
@@ -26,11 +26,11 @@ from dpcore_models.theorems.ridge import ridge_norm, ridge_replace_one
 
 from doubles import domain
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "function", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "function", 1)
 
 
 def public(records=20, columns=2, **options):
-    return Public(domain=domain(records, columns, **options), coins=PublicCoins(0))
+    return Public(domain=domain(records, columns, **options), randomness=PublicRandomness(0))
 
 
 def bounded(bound, learner, facts, adjacency=REPLACE_ONE):
@@ -174,7 +174,7 @@ def test_the_printed_release_publishes_differences_exactly():
     function = fit(learner, facts, rng.uniform(-1, 1, (30, 2)), rng.choice([-0.4, 0.4], 30))
     claim = bounded(Proposition1(), learner, facts)
     oracle = OneScalar(noise_multiplier=1.0).open(
-        function, query, claim, SecretCoins.draw().noise(0, "function", 1)
+        function, query, claim, SecretRandomness.draw().noise(0, "function", 1)
     )
     points = rng.uniform(-1, 1, (2, 2))
     exact, answers = function(points), oracle.ask(points)

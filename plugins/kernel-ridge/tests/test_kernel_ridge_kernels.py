@@ -74,7 +74,7 @@ def test_both_spellings_have_one_price():
 
 
 @pytest.mark.parametrize(
-    ("kernel", "error", "told"),
+    ("kernel", "error", "caught"),
     [
         ("kernel: gausian", RegistryError, r"10:\d+: .*kernel.name: .*'gausian'.*'gaussian'"),
         ("kernel: linear, bandwidth: 1", SpecError, r"10:\d+: .*LinearKernel does not have"),
@@ -82,8 +82,8 @@ def test_both_spellings_have_one_price():
         ("kernel: {name: gaussian, width: 2}", SpecError, "width"),
     ],
 )
-def test_a_wrong_kernel_is_refused_at_its_place(kernel, error, told):
-    with pytest.raises(error, match=told):
+def test_a_wrong_kernel_is_refused_at_its_place(kernel, error, caught):
+    with pytest.raises(error, match=caught):
         spec(kernel)
 
 

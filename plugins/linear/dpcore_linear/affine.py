@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, PublicCoins
+from dpcore import Domain, PublicRandomness
 from dpcore.checks import fraction
 from dpcore.models import FeatureMap, Features
 from dpcore.rounding import up
@@ -65,7 +65,7 @@ class Affine(FeatureMap):
         """1, with room for rounding."""
         return _ROUNDING
 
-    def draw(self, domain: Domain, coins: PublicCoins) -> Features:
+    def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
         """The other map's features, drawn from the same coins, behind the constant."""
         scale = math.sqrt(1 - self.intercept**2) / self.features.norm(domain)
-        return _Affine(self.features.draw(domain, coins), self.intercept, scale)
+        return _Affine(self.features.draw(domain, randomness), self.intercept, scale)

@@ -113,7 +113,7 @@ class ChosenRidge(SummingLearner):
 
     def start(self, public: Public) -> _State:
         """The state before the first release: public facts and the drawn features."""
-        features = self.features.drawn(public.domain, public.coins)
+        features = self.features.drawn(public.domain, public.randomness)
         return _State(public=public, queries=self.queries(public), features=features)
 
     def ask(self, state: _State) -> Query | None:
@@ -133,7 +133,7 @@ class ChosenRidge(SummingLearner):
             return self.ridge(self.candidates[0], domain).contributions(query, block, public)
         assert query.args is not None, "an ask carries the candidates"
         kappa, bound = self.features.norm(domain), domain.label_bound
-        features = self.features.drawn(domain, public.coins)
+        features = self.features.drawn(domain, public.randomness)
         rows = row_by_row(features, block.features, self.features.width(domain)) / kappa
         # Scores are integers of each row alone, so that a
         # record's loss has the same bits in any block.
@@ -193,10 +193,10 @@ class ChosenRidgeBound(SensitivityBound):
         # `value` is how far any score moves; `range` how far two may move apart, which the
         # exponential mechanism can use: a replaced record moves some up and some down.
         claim, value = moved_by_sum(query).under(adjacency)
-        _, spread = ByRelation(add_remove=1.0, replace_one=2.0).under(adjacency)
+        _, noise_distribution = ByRelation(add_remove=1.0, replace_one=2.0).under(adjacency)
         return Sensitivity(
             value=value,
-            range=spread,
+            range=noise_distribution,
             distance=Distance.LINF,
             adjacency=claim,
             source="sums of losses in [0, 1], in integers",

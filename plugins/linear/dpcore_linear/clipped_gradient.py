@@ -154,7 +154,7 @@ class ClippedGradient(SummingLearner):
         )
         return _State(
             domain=domain,
-            features=self.features.draw(domain, public.coins),
+            features=self.features.draw(domain, public.randomness),
             descent=Descent.start(steps, divisor, np.zeros(self.features.width(domain))),
         )
 
@@ -177,14 +177,16 @@ class ClippedGradient(SummingLearner):
 
     def _rows(self, query: SumQuery, block: Records, public: Public) -> IntegerRows:
         """PRIVATE: once for all steps."""
-        domain, coins, exponent = public.domain, public.coins, query.sum.unit
+        domain, randomness, exponent = public.domain, public.randomness, query.sum.unit
         return block.derived(
-            (self, domain, coins, float(exponent)),
+            (self, domain, randomness, float(exponent)),
             # Features and limits do not depend on the weights:
             # a block is prepared once, and read T times.
             lambda: integer_rows(
                 row_by_row(
-                    self.features.drawn(domain, coins), block.features, self.features.width(domain)
+                    self.features.drawn(domain, randomness),
+                    block.features,
+                    self.features.width(domain),
                 )
                 / self.features.norm(domain),
                 block.labels / domain.label_bound,

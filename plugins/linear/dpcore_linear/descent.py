@@ -30,7 +30,7 @@ class Steps:
     rate: float
 
     @classmethod
-    def for_stage(cls, records: int, mu: float, share: float, width: int) -> "Steps":
+    def for_stage(cls, records: int, mu: float, fraction: float, width: int) -> "Steps":
         """The schedule of one stage of the staged learner: labels in [0, 1], rows at most 1 long.
 
         Args:
@@ -38,7 +38,7 @@ class Steps:
         """
         # A short clip means little noise and much bias: it grows with n mu, as noise matters less.
         clip = min(1.0, 0.04 * (records * mu / 300) ** 0.75)
-        time = min(max(0.1 * records * mu * math.sqrt(share) / clip, 5.0), 1500.0)
+        time = min(max(0.1 * records * mu * math.sqrt(fraction) / clip, 5.0), 1500.0)
         time = min(max(time * (15 / width) ** 0.25, 5.0), 1500.0)
         # Fewer, longer steps where time is short; the cap on eta keeps a step stable.
         count = min(max(math.ceil(time), 40), 500)

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Categories, Domain, PublicCoins, Range
+from dpcore import Categories, Domain, PublicRandomness, Range
 from dpcore.domain.domain import encoded_names
 from dpcore.errors import NoClaimError, need
 from dpcore.models import FeatureMap, Features
@@ -52,7 +52,7 @@ class Design(FeatureMap):
         # Each declared column encodes to a block at most 1 long, and leaving one out shortens it.
         return up(math.sqrt(1 + len(domain.columns)), roundings=3)
 
-    def draw(self, domain: Domain, coins: PublicCoins) -> Features:
+    def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
         """The same rows whatever the coins."""
         return _Rows(_places(domain))
 
@@ -101,7 +101,7 @@ def settle_interval(domain: Domain, interval: str | None) -> str:
     return interval
 
 
-def sampled_share(domain: Domain, interval: str, number: float) -> float:
+def sampled_proportion(domain: Domain, interval: str, number: float) -> float:
     """Which part of the sampling variance a table's errors hold, in [0, 1].
 
     Args:

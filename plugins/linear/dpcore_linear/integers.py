@@ -93,9 +93,9 @@ def integer_rows(
         squares = np.where(usable, squares, 0.0)
     values = np.rint(np.ldexp(np.clip(np.where(usable, labels, 0.0), -1.0, 1.0), _PLACES))
     # Shortened by 2^-48 for the four roundings of item 5: L |a| is never above C.
-    reach = math.ldexp(clip, -exponent) * (1 - 2.0**-48)
+    cutoff = math.ldexp(clip, -exponent) * (1 - 2.0**-48)
     limits = np.zeros(len(values))
-    np.divide(reach, np.sqrt(squares), out=limits, where=squares > 0)
+    np.divide(cutoff, np.sqrt(squares), out=limits, where=squares > 0)
     return IntegerRows(rows, values, np.floor(limits), exponent)
 
 

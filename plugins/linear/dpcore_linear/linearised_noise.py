@@ -11,13 +11,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.models.error_bars import ErrorBars
+from dpcore.models.error_bars import NoiseIntervals
 from dpcore.shown import in_digits
 
 
 @final
 @attrs.frozen(kw_only=True, eq=False)
-class LinearisedNoise(ErrorBars):
+class LinearisedNoise(NoiseIntervals):
     """Noise that is small beside what it was added to, and so nearly normal.
 
     Args:
@@ -44,10 +44,9 @@ class LinearisedNoise(ErrorBars):
     def describe(self) -> str:
         """The largest bar of a coefficient and of a prediction, at 95 %."""
         z = NormalDist().inv_cdf(0.975)
-        bar = z * float(np.linalg.norm(self.root, axis=1).max())
+        half_width = z * float(np.linalg.norm(self.root, axis=1).max())
         # The operator norm of R covers every row of features up to that length.
-        reach = z * float(np.linalg.norm(self.root, ord=2)) * self.longest
-        limits = (
-            f"coefficients +- {in_digits(bar)} at most, predictions +- {in_digits(reach)} at most"
-        )
+        cutoff = z * float(np.linalg.norm(self.root, ord=2)) * self.longest
+        coefficient, prediction = in_digits(half_width), in_digits(cutoff)
+        limits = f"coefficients +- {coefficient} at most, predictions +- {prediction} at most"
         return f"{limits} (linearised)"

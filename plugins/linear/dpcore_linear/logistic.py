@@ -37,7 +37,7 @@ from dpcore_linear.design import (
     Design,
     require_draws,
     row_products,
-    sampled_share,
+    sampled_proportion,
     settle_interval,
 )
 from dpcore_linear.regression import (
@@ -45,7 +45,7 @@ from dpcore_linear.regression import (
     Covariances,
     Regression,
     matrix_noise,
-    noise_bars,
+    noise_intervals_of,
     positive_part,
     silence,
 )
@@ -57,7 +57,7 @@ FREE = down(((1 + math.sqrt(5)) / 2) ** 2.5, roundings=8)
 SQUARES = 0.25
 """d: the weight of squared residuals in the last step."""
 
-_SHARES = (0.1, 0.15, 0.15, 0.6)  # of the squares of mu: the last step gives the answer
+_FRACTIONS = (0.1, 0.15, 0.15, 0.6)  # of the squares of mu: the last step gives the answer
 _LONGEST = 4.0  # times the root of p: the longest step, for rows at most 1 long
 _DESIGN = Design()
 _OFF = math.nextafter(math.sqrt(2.0), 0.0)  # weighs what stands for both halves of a matrix
@@ -127,17 +127,17 @@ class LogisticTable(CoefficientTable, SummingLearner, Conversation):
             "a regression table needs normal noise: give the budget a delta",
         )
         # Rows are at most 1 long, so that 1 is the length of the lemma.
-        width, last = _DESIGN.width(domain), len(_SHARES)
+        width, last = _DESIGN.width(domain), len(_FRACTIONS)
         pairs = width * (width + 1) // 2
         return tuple(
             SumQuery(
                 name=f"step{number}",
                 shape=(width + (2 * pairs if number == last else pairs),),
                 distance=Distance.L2,
-                share=share,
+                share=fraction,
                 sum=Sum(clip=up(math.hypot(1.0, SQUARES), roundings=3) if number == last else 1.0),
             )
-            for number, share in enumerate(_SHARES, start=1)
+            for number, fraction in enumerate(_FRACTIONS, start=1)
         )
 
     def ask(self, state: Transcript) -> Query | None:
@@ -152,7 +152,7 @@ class LogisticTable(CoefficientTable, SummingLearner, Conversation):
         """PRIVATE: of each record its score and its part of the Hessian, at given coefficients."""
         assert query.args is not None, "an ask carries coefficients"
         domain = public.domain
-        rows = _DESIGN.drawn(domain, public.coins)(block.features) / _DESIGN.norm(domain)
+        rows = _DESIGN.drawn(domain, public.randomness)(block.features) / _DESIGN.norm(domain)
         # Of labels -1 and +1: y - p, in [-1, 1] whatever the score is.
         slopes = half_tanh(row_products(rows, query.args["coefficients"]))
         residuals = (block.labels - slopes) / 2
@@ -175,24 +175,24 @@ class LogisticTable(CoefficientTable, SummingLearner, Conversation):
         """The line, and its covariances unless the public rule refuses them."""
         public, domain, answer = state.public, state.public.domain, state.answers[-1]
         last, width = self._steps(state)[-1], _width(state)
-        std = 0.0 if answer.spread is None else answer.spread.std
+        std = 0.0 if answer.noise_distribution is None else answer.noise_distribution.std
         pairs = width * (width + 1) // 2
         # The last step's own sum holds what the draw of the records and the noise did to it.
         meat = positive_part(_matrix(answer.value[width + pairs :], width) / SQUARES)
         noise = std * std * np.eye(width) + matrix_noise(std / FREE, last.change)
         kappa, covariances = _DESIGN.norm(domain), None
         interval = settle_interval(domain, self.interval)
-        if not (reason := silence(answer.spread, last.is_hidden)):
+        if not (reason := silence(answer.noise_distribution, last.is_hidden)):
             # No number of records is released: an unknown one leaves all of the sampling error.
-            share = sampled_share(domain, interval, float(domain.exact or 0))
-            solved = Covariances.sandwich(last.inverse, noise, share * meat)
+            fraction = sampled_proportion(domain, interval, float(domain.exact or 0))
+            solved = Covariances.sandwich(last.inverse, noise, fraction * meat)
             # Rows were divided by kappa, and so are the coefficients of rows as they are.
             covariances = solved.turned(np.eye(width) / kappa)
         return LogisticModel(
             domain=domain,
-            features=_DESIGN.drawn(domain, public.coins),
+            features=_DESIGN.drawn(domain, public.randomness),
             coefficients=last.theta / kappa,
-            bars=noise_bars(domain, covariances, reason),
+            noise_intervals=noise_intervals_of(domain, covariances, reason),
             covariances=covariances,
             level=self.level,
             reason=reason,
@@ -211,7 +211,7 @@ def _newton(theta: NDArray[np.float64], answer: Answer) -> _Step:
     width = theta.size
     pairs = width * (width + 1) // 2
     hessian = _matrix(answer.value[width : width + pairs], width) / FREE
-    std = 0.0 if answer.spread is None else answer.spread.std
+    std = 0.0 if answer.noise_distribution is None else answer.noise_distribution.std
     # Below this eigenvalue noise hides the Hessian; one record's part is the least of all.
     limit = max(2 * std / FREE * math.sqrt(2 * width), 1.0)
     values, vectors = np.linalg.eigh(hessian)

@@ -55,7 +55,7 @@ from dpcore_linear.design import (
     Design,
     require_draws,
     row_products,
-    sampled_share,
+    sampled_proportion,
     settle_interval,
 )
 from dpcore_linear.exact_sums import BLOCK, GramUnits
@@ -64,15 +64,15 @@ from dpcore_linear.regression import (
     Covariances,
     Regression,
     matrix_noise,
-    noise_bars,
+    noise_intervals_of,
     positive_part,
     silence,
 )
 from dpcore_models.solvers.sums import plain
 
 SUMS, MEAT = "sums", "residuals"
-_MEAT_SHARE = 0.1  # of the squares of mu, for the second ask
-_REACH = 4.0  # standard deviations of residuals beyond which they are clipped
+_MEAT_FRACTION = 0.1  # of the squares of mu, for the second ask
+_CUTOFF = 4.0  # standard deviations of residuals beyond which they are clipped
 _SHORTEST = 1 / 16  # of M: the least clip of residuals, where noise hides their size
 _EVEN = 1.1  # the largest g^2 of the proof
 _DESIGN = Design()
@@ -149,14 +149,16 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
         total = Sum(clip=units.add_remove, exponent=units.exponent)
         # Sampling error is what the second ask is for.
         asks_twice = self.errors == "sandwich" and interval != NOISE
-        share = 1 - _MEAT_SHARE if asks_twice else 1.0
+        fraction = 1 - _MEAT_FRACTION if asks_twice else 1.0
         shape = (units.size + 1,)
-        sums = SumQuery(name=SUMS, shape=shape, distance=Distance.L2, share=share, sum=total)
+        sums = SumQuery(name=SUMS, shape=shape, distance=Distance.L2, share=fraction, sum=total)
         if not asks_twice:
             return (sums,)
         squares = Sum(clip=units.gram_length, exponent=units.exponent)
         size = (units.width * (units.width + 1) // 2,)
-        meat = SumQuery(name=MEAT, shape=size, distance=Distance.L2, share=_MEAT_SHARE, sum=squares)
+        meat = SumQuery(
+            name=MEAT, shape=size, distance=Distance.L2, share=_MEAT_FRACTION, sum=squares
+        )
         return (sums, meat)
 
     def ask(self, state: Transcript) -> Query | None:
@@ -168,9 +170,9 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
         # whatever these two are.
         solution = self._solution(state.answers[0], state.public)
         bound = state.public.domain.label_bound
-        reach = _REACH * math.sqrt(max(solution.variance, 0.0))
-        reach = min(max(reach, _SHORTEST * bound), 2 * bound)
-        return query.with_args({"coefficients": solution.theta, "reach": reach})
+        cutoff = _CUTOFF * math.sqrt(max(solution.variance, 0.0))
+        cutoff = min(max(cutoff, _SHORTEST * bound), 2 * bound)
+        return query.with_args({"coefficients": solution.theta, "reach": cutoff})
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record its products, and what its squared label lacks to the largest;
@@ -194,18 +196,18 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
         return Exact.of(sums[: query.real_size], units.exponent)
 
     def _rows(self, block: Records, public: Public) -> NDArray[np.float64]:
-        return _DESIGN.drawn(public.domain, public.coins)(block.features)
+        return _DESIGN.drawn(public.domain, public.randomness)(block.features)
 
     def _solution(self, answer: Answer, public: Public) -> _Solution:
         """theta~ of the released sums, and all that they tell of its errors."""
         domain, units = public.domain, self.units(public.domain)
         gram, moments = units.parted(answer.value[:-1])
-        std = 0.0 if answer.spread is None else answer.spread.std
+        std = 0.0 if answer.noise_distribution is None else answer.noise_distribution.std
         on_matrix, on_moments = units.a * std, units.w * std
         values, vectors = np.linalg.eigh(gram)
         # Below this eigenvalue the inverse is not nearly that without noise.
         limit = max(2 * on_matrix * math.sqrt(2 * units.width), units.a * units.add_remove)
-        reason = silence(answer.spread, float(values[0]) < limit)
+        reason = silence(answer.noise_distribution, float(values[0]) < limit)
         inverse = (vectors / np.maximum(values, limit)) @ vectors.T
         theta = inverse @ moments
         noise = matrix_noise(on_matrix, theta) + on_moments**2 * np.eye(units.width)
@@ -227,19 +229,19 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
             meat = max(solution.variance, 0.0) * positive_part(solution.matrix)
         else:
             answer = state.answers[1]
-            units, reach = self.units(domain), _arguments(answer.query)[1]
+            units, cutoff = self.units(domain), _arguments(answer.query)[1]
             padded = np.concatenate([answer.value, np.zeros(units.width)])
-            meat = reach * reach * positive_part(units.parted(padded).gram)
+            meat = cutoff * cutoff * positive_part(units.parted(padded).gram)
         covariances = None
         if not solution.reason:
-            share = sampled_share(domain, interval, solution.number)
-            covariances = Covariances.sandwich(solution.inverse, solution.noise, share * meat)
+            fraction = sampled_proportion(domain, interval, solution.number)
+            covariances = Covariances.sandwich(solution.inverse, solution.noise, fraction * meat)
         low, high = domain.labels.low, domain.labels.high  # type: ignore[union-attr]
         return Regression(
             domain=domain,
-            features=_DESIGN.drawn(domain, public.coins),
+            features=_DESIGN.drawn(domain, public.randomness),
             coefficients=solution.theta,
-            bars=noise_bars(domain, covariances, solution.reason),
+            noise_intervals=noise_intervals_of(domain, covariances, solution.reason),
             covariances=covariances,
             level=self.level,
             reason=solution.reason,
@@ -299,5 +301,5 @@ def _weights(
     query: Query, rows: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """PRIVATE: residuals over the reach, clipped to [-1, 1]; shape (n,)."""
-    theta, reach = _arguments(query)
-    return np.clip((labels - row_products(rows, theta)) / reach, -1.0, 1.0)
+    theta, cutoff = _arguments(query)
+    return np.clip((labels - row_products(rows, theta)) / cutoff, -1.0, 1.0)

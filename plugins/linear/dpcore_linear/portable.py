@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-_INTERCEPT, _PAIRS, _CENTRE, _STEP, _STEEPNESS, _FARTHEST = 0.5, 0.7, 0.7, 0.7, 3.0, 1.5
+_INTERCEPT, _PAIRS, _CENTRE, _STEP, _STEEPNESS, _LIMIT = 0.5, 0.7, 0.7, 0.7, 3.0, 1.5
 
 
 def features(rows: Any, values: Mapping[str, Any]) -> Any:
@@ -17,9 +17,9 @@ def features(rows: Any, values: Mapping[str, Any]) -> Any:
     numeric, owner = np.array(values["numeric"], dtype=np.intp), np.array(values["owner"])
     means, variances = np.array(values["means"]), np.array(values["variances"])
     scales, z = np.array(values["scales"]), np.array(rows.T, dtype=np.float64, order="C")
-    spreads = 2.0 * np.sqrt(variances)
-    standard = (z[numeric] - means[:, None]) / spreads[:, None]
-    numbers = z[numeric] = np.clip(standard, -_FARTHEST, _FARTHEST)
+    noise_distributions = 2.0 * np.sqrt(variances)
+    standard = (z[numeric] - means[:, None]) / noise_distributions[:, None]
+    numbers = z[numeric] = np.clip(standard, -_LIMIT, _LIMIT)
     main = z * scales[:, None]
     # The constant and main effects, then pairs of columns, squares, steps and their products.
     factors = _PAIRS * math.sqrt(2) * main

@@ -23,12 +23,12 @@ from dpcore import Domain, Learner, Public
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ContractError, need
-from dpcore.interval import NoiseLaw, NormalSpread
+from dpcore.interval import NoiseDistribution, NormalDistribution
 from dpcore.models import Described, Description, Figures, LinearModel
-from dpcore.models.error_bars import ErrorBars, NoBars
-from dpcore.models.figures import NOISE, POPULATION, PopulationBars
+from dpcore.models.error_bars import NoIntervals, NoiseIntervals
+from dpcore.models.figures import NOISE, POPULATION, PopulationIntervals
 from dpcore.shown import align, in_digits, interval_cells
-from dpcore.views.markup import Listing, Sheet
+from dpcore.views.markup import Listing, Summary
 from dpcore_linear.design import Design, bases, file_units
 from dpcore_linear.linearised_noise import LinearisedNoise
 
@@ -37,29 +37,38 @@ TOO_FEW = "says nothing: too few records for this budget"
 
 _LIKELY = 35.0  # n mu / p^1.5 from which most tables say something
 
-NO_LAW = "says nothing: standard errors are stated for normal noise alone (mechanism gaussian)"
+NO_DISTRIBUTION = (
+    "says nothing: standard errors are stated for normal noise alone (mechanism gaussian)"
+)
 """What stands there where the noise has another law."""
 
 
-def silence(spread: NoiseLaw | None, is_hidden: bool) -> str:
+def silence(noise_distribution: NoiseDistribution | None, is_hidden: bool) -> str:
     """Why a release says nothing of its errors, from public facts and answers; else empty."""
-    if not isinstance(spread, NormalSpread):
-        return NO_LAW
+    if not isinstance(noise_distribution, NormalDistribution):
+        return NO_DISTRIBUTION
     return TOO_FEW if is_hidden else ""
 
 
 class CoefficientTable(Learner):
     """A learner of a `Regression`, of whose table public facts tell when it says nothing."""
 
-    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+    def least_records(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> float:
         """n from which on most tables say something; 0 for a pure budget."""
         # Measured for columns that fill their ranges; the rule itself is one of answers.
         width = Design().width(public.domain)
         return float(f"{_LIKELY * width**1.5 / public.mu:.2g}") if public.mu else 0.0
 
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+    def forecast(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> tuple[str, ...]:
         """From about how many records on the table says something."""
-        width, count = Design().width(public.domain), self.least_records(public, spreads)
+        width, count = (
+            Design().width(public.domain),
+            self.least_records(public, noise_distributions),
+        )
         line = f"below about {count:.0f} records the table of {width} coefficients says nothing"
         return (line,) if count else ()
 
@@ -237,7 +246,7 @@ class Regression(LinearModel, Described):
             "noise_share": tuple((self.noise_errors / self.bse) ** 2),
         }
         noise = f"{noise}; {population}" if self.interval == NOISE else noise
-        bars = PopulationBars(
+        intervals = PopulationIntervals(
             low=ends[:, 0], high=ends[:, 1], level=self.level, covers=self._reasoned(population)
         )
         table = Figures(
@@ -247,7 +256,7 @@ class Regression(LinearModel, Described):
             high=edges[:, 1],
             level=self.level,
             covers=self._reasoned(noise),
-            population=None if self.interval == NOISE else bars,
+            population=None if self.interval == NOISE else intervals,
         )
         # Both kinds, or the wider one in place of the other.
         table = table.of_population() if self.interval == POPULATION else table
@@ -257,9 +266,9 @@ class Regression(LinearModel, Described):
         """What intervals cover, after the reason why they say nothing, if there is one."""
         return f"{self.reason}; {words}" if self.reason else words
 
-    def sheet(self) -> Sheet:
+    def shown_summary(self) -> Summary:
         """The table as `summary` prints it."""
-        return Sheet(
+        return Summary(
             title=self.method,
             tables=(Listing.of(self._headings(), self._rows()),),
             sentences=(self._sentence(),),
@@ -317,10 +326,12 @@ class Regression(LinearModel, Described):
         return arrays
 
 
-def noise_bars(domain: Domain, covariances: Covariances | None, reason: str) -> ErrorBars:
+def noise_intervals_of(
+    domain: Domain, covariances: Covariances | None, reason: str
+) -> NoiseIntervals:
     """Of predictions, from the noise alone."""
     if covariances is None:
-        return NoBars(reason=reason)
+        return NoIntervals(reason=reason)
     values, vectors = np.linalg.eigh(covariances.noise)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     return LinearisedNoise(root=root, longest=Design().norm(domain))

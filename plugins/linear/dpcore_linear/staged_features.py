@@ -27,7 +27,7 @@ from dpcore.models import Features
 
 INTERCEPT = 0.5
 _PAIRS = 0.7
-_DEVIATIONS, _FARTHEST = 2.0, 1.5
+_DEVIATIONS, _LIMIT = 2.0, 1.5
 _CENTRE = 0.7  # of 2 z^2
 _STEP, _STEEPNESS = 0.7, 3.0
 _CHUNK = 1024  # rows at a time: what they need stays in a core's own cache
@@ -144,9 +144,9 @@ class StagedFeatures(Features):
         """
         # Every operation below is by entry, so that a row's features do not depend on its block.
         numeric = self.layout.numeric
-        spreads = _DEVIATIONS * np.sqrt(self.variances)
-        standard = (z[numeric] - self.means[:, None]) / spreads[:, None]
-        numbers = z[numeric] = np.clip(standard, -_FARTHEST, _FARTHEST)
+        noise_distributions = _DEVIATIONS * np.sqrt(self.variances)
+        standard = (z[numeric] - self.means[:, None]) / noise_distributions[:, None]
+        numbers = z[numeric] = np.clip(standard, -_LIMIT, _LIMIT)
         columns = np.empty((width, z.shape[1]))
         columns[0] = INTERCEPT
         end = 1 + len(z)

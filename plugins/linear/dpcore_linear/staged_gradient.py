@@ -115,10 +115,10 @@ class _Recipe:
                 _query("squares", numeric, 1, half, squares),
             ]
         widths = {"screen": (self.layout.screened, _SCREEN), "fit": (self.layout.fitted, self.fit)}
-        for name, (width, share) in widths.items():
+        for name, (width, fraction) in widths.items():
             steps = self.steps(name)
             declaration = Sum(clip=steps.clip, exponent=unit_of(steps.clip))
-            plan.append(_query(name, width, steps.count, share, declaration))
+            plan.append(_query(name, width, steps.count, fraction, declaration))
         return tuple(plan)
 
     def means(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -142,13 +142,13 @@ class _Recipe:
         return scales * math.sqrt((1 - INTERCEPT**2) / float(np.sum(scales**2)))
 
 
-def _query(name: str, width: int, at_most: int, share: float, declaration: Sum) -> SumQuery:
+def _query(name: str, width: int, at_most: int, fraction: float, declaration: Sum) -> SumQuery:
     return SumQuery(
         name=name,
         shape=(width,),
         distance=Distance.L2,
         at_most=at_most,
-        share=share,
+        share=fraction,
         sum=declaration,
     )
 

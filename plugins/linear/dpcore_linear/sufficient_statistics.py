@@ -35,13 +35,13 @@ from dpcore import (
 from dpcore.checks import one_of, positive
 from dpcore.errors import NoClaimError, need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.by_person import of_whole_persons
 from dpcore.models import FeatureMap, LinearModel, ScoringModel
 from dpcore.models.features.base import row_by_row
 from dpcore_linear.exact_sums import BLOCK, GramUnits
-from dpcore_linear.gram_bars import gram_bars
+from dpcore_linear.gram_intervals import gram_intervals
 from dpcore_models.solvers.sums import plain
 
 _FAILURE = 0.05  # of the bound on the noise's norm, which only helps to choose a regularization
@@ -115,15 +115,17 @@ class SufficientStatistics(SummingLearner, OneShot):
         return self.units(public.domain).total(self._rows(block, public), block.labels)
 
     def _rows(self, block: Records, public: Public) -> NDArray[np.float64]:
-        features = self.features.drawn(public.domain, public.coins)
+        features = self.features.drawn(public.domain, public.randomness)
         return row_by_row(features, block.features, self.features.width(public.domain))
 
-    def regularization(self, least: float, public: Public, spread: NoiseLaw | None = None) -> float:
+    def regularization(
+        self, least: float, public: Public, noise_distribution: NoiseDistribution | None = None
+    ) -> float:
         """Lam, given the least eigenvalue of the clipped matrix.
 
         Args:
-            spread: The law of the noise, which is read where a person is the unit; else the noise
-                is that of the planned budget.
+            noise_distribution: The law of the noise, which is read where a person is the unit; else
+                the noise is that of the planned budget.
         """
         if self.total_regularization is not None:
             return self.total_regularization
@@ -132,22 +134,22 @@ class SufficientStatistics(SummingLearner, OneShot):
         # The noise's spectral norm, at most about sqrt(2d)
         # s: Lam lifts the least eigenvalue above it.
         noise = units.a * units.replace_one / public.mu
-        if public.domain.people is not None and spread is not None:
-            noise = units.a * spread.std
+        if public.domain.people is not None and noise_distribution is not None:
+            noise = units.a * noise_distribution.std
         longest = math.sqrt(2 * units.width) + math.sqrt(2 * math.log(2 / _FAILURE))
         return max(noise * longest - least, 1e-9 * noise)
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
         """With error bars, by the law of the noise."""
         answer = answers["statistics"]
-        return self._fit_model(answer.value, public, answer.spread)
+        return self._fit_model(answer.value, public, answer.noise_distribution)
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
         """Ridge on the positive part of the released matrix."""
         return self._fit_model(answers["statistics"], public, None)
 
     def _fit_model(
-        self, vector: NDArray[Any], public: Public, spread: NoiseLaw | None
+        self, vector: NDArray[Any], public: Public, noise_distribution: NoiseDistribution | None
     ) -> LinearModel:
         units = self.units(public.domain)
         gram, moments = units.parted(vector)
@@ -155,13 +157,13 @@ class SufficientStatistics(SummingLearner, OneShot):
         # Noise can make the released matrix indefinite; its
         # positive part is nearer to the true one.
         values = np.maximum(values, 0.0)
-        values += self.regularization(float(values[0]), public, spread)
+        values += self.regularization(float(values[0]), public, noise_distribution)
         theta = vectors @ ((vectors.T @ moments) / values)
         return LinearModel(
             domain=public.domain,
-            features=self.features.drawn(public.domain, public.coins),
+            features=self.features.drawn(public.domain, public.randomness),
             coefficients=theta,
-            bars=gram_bars(units, spread, (values, vectors), theta),
+            noise_intervals=gram_intervals(units, noise_distribution, (values, vectors), theta),
         )
 
 

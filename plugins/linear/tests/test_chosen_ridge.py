@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Public, PublicCoins, Records, SecretCoins
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Public,
+    PublicRandomness,
+    Records,
+    SecretRandomness,
+)
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.errors import NoClaimError, ParameterError
@@ -16,7 +24,7 @@ from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 from builders import price_learner
 from doubles import domain, table
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "choice", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "choice", 1)
 PAIR = {"statistics": Gaussian(), "choice": PermuteAndFlip()}
 
 
@@ -34,7 +42,7 @@ def plan(made, **options):
 def test_no_record_moves_a_score_further_than_its_bound(adjacency):
     rng = np.random.default_rng(2)
     made = learner()
-    public = Public(domain=domain(records=None, limit=60, norm=1.0), coins=PublicCoins(1))
+    public = Public(domain=domain(records=None, limit=60, norm=1.0), randomness=PublicRandomness(1))
     choice = made.queries(public)[1]
     claim = ChosenRidgeBound().sensitivity(choice, made, public, adjacency)
     largest = 0.0
@@ -60,13 +68,13 @@ def test_no_record_moves_a_score_further_than_its_bound(adjacency):
 
 def test_the_choice_is_paid_for_in_the_same_guarantee():
     priced = plan(learner())
-    asks = priced.schedule.releases[0].asks
+    queries = priced.schedule.releases[0].queries
     assert 1.94 < priced.guarantee.epsilon <= 2
-    assert asks["choice"].mechanism.epsilon > 0
-    cheaper = plan(learner(share=0.01)).schedule.releases[0].asks
+    assert queries["choice"].mechanism.epsilon > 0
+    cheaper = plan(learner(share=0.01)).schedule.releases[0].queries
     assert (
         cheaper["statistics"].mechanism.noise_multiplier
-        < asks["statistics"].mechanism.noise_multiplier
+        < queries["statistics"].mechanism.noise_multiplier
     )
     explicit = {"statistics": Gaussian(noise_multiplier=3), "choice": PermuteAndFlip(epsilon=3)}
     with pytest.raises(NoClaimError, match="exceeds"):
@@ -94,7 +102,7 @@ def test_scores_need_no_limit_on_the_records_and_candidates_must_differ():
         hidden = domain(records=None, limit=limit, norm=1.0)
         priced = plan(learner(), domain=hidden, adjacency=ADD_REMOVE)
         assert priced.guarantee.epsilon <= 2
-        assert {ask.statistic for ask in priced.guarantee.basis.queries} == {Statistic.SUM}
+        assert {query.statistic for query in priced.guarantee.basis.queries} == {Statistic.SUM}
     for wrong in ((1.0,), (1.0, 1.0), (1.0, -1.0), (1.0, float("nan"))):
         with pytest.raises(ParameterError):
             learner(candidates=wrong)

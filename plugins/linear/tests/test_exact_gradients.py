@@ -4,7 +4,14 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Public, PublicCoins, SecretCoins
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Public,
+    PublicRandomness,
+    SecretRandomness,
+)
 from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table, project_table
 from dpcore.exact import Exact
@@ -31,7 +38,7 @@ TWO = attrs.evolve(FACTS, labels=Classes(values=("no", "yes")))
 
 
 def public(facts=FACTS):
-    return Public(domain=facts, coins=PublicCoins(1), mu=0.5)
+    return Public(domain=facts, randomness=PublicRandomness(1), mu=0.5)
 
 
 @pytest.mark.parametrize(
@@ -70,18 +77,18 @@ class Product(Features):
 def test_a_feature_map_by_a_matrix_product_is_taken_row_by_row():
     """As a block, its last bits depend on a row's place."""
     rows = encode_table(FACTS, table(records=60))
-    alone = np.vstack([Product()(rows[i : i + 1]) for i in range(len(rows))])
-    assert not np.array_equal(Product()(rows), alone)
-    assert np.array_equal(row_by_row(Product(), rows, 40), alone)
+    single = np.vstack([Product()(rows[i : i + 1]) for i in range(len(rows))])
+    assert not np.array_equal(Product()(rows), single)
+    assert np.array_equal(row_by_row(Product(), rows, 40), single)
 
 
 @pytest.mark.parametrize("features", [Identity(), CosSin(count=20), Cosines(count=20)])
 def test_maps_that_say_so_are_functions_of_one_row(features):
-    drawn = features.draw(FACTS, PublicCoins(1))
+    drawn = features.draw(FACTS, PublicRandomness(1))
     rows = encode_table(FACTS, table(records=60))
     assert drawn.row_wise
-    alone = np.vstack([drawn(rows[i : i + 1]) for i in range(len(rows))])
-    assert np.array_equal(drawn(rows), alone)
+    single = np.vstack([drawn(rows[i : i + 1]) for i in range(len(rows))])
+    assert np.array_equal(drawn(rows), single)
 
 
 @pytest.mark.parametrize("count", [10, 10**6, 10**12])
@@ -106,5 +113,5 @@ def test_a_chosen_candidate_keeps_its_exact_sum():
     facts = public()
     query = attrs.evolve(learner.queries(facts)[0], args={"weights": np.array([0.3, -0.2])})
     records = project_table(FACTS, table())
-    coins = SecretCoins.rehearsal(0).learner(0, "q", 1)
-    assert isinstance(learner.statistic(query, records, facts, coins), Exact)
+    randomness = SecretRandomness.rehearsal(0).learner(0, "q", 1)
+    assert isinstance(learner.statistic(query, records, facts, randomness), Exact)

@@ -14,10 +14,10 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Records,
     Refused,
-    SecretCoins,
+    SecretRandomness,
     replace_features,
 )
 from dpcore.claims.accounting.methods.gdp import GdpAccountant
@@ -48,7 +48,7 @@ from builders import price_learner
 from doubles import domain, table
 
 RELATIONS = [ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL, replace_features(0.5, label=True)]
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 BOUNDS = {
     ClippedGradient: ClippedGradientBound(),
     OutputPerturbation: OutputPerturbationBound(),
@@ -58,7 +58,7 @@ BOUNDS = {
 
 def public(limit=60, mu=0.3):
     facts = domain(records=None, limit=limit, norm=1.0)
-    return Public(domain=facts, coins=PublicCoins(5), mu=mu)
+    return Public(domain=facts, randomness=PublicRandomness(5), mu=mu)
 
 
 def gradient(clip=0.4, features=None):
@@ -201,9 +201,9 @@ def test_no_two_records_are_farther_apart_than_the_units_say(weight, kappa, boun
     labels = bound * rng.choice([-1.0, 1.0], 60)
     vectors = [units.total(rows[i : i + 1], labels[i : i + 1]).integers() for i in range(60)]
     scale = 2.0**units.exponent
-    alone = max(math.sqrt(sum(n * n for n in v)) for v in vectors) * scale
+    single = max(math.sqrt(sum(n * n for n in v)) for v in vectors) * scale
     apart = max(math.dist(v, u) for v in vectors for u in vectors) * scale
-    assert 0.98 * units.add_remove < alone <= units.add_remove
+    assert 0.98 * units.add_remove < single <= units.add_remove
     assert 0.8 * units.replace_one < apart <= units.replace_one
     assert units.add_remove < 2.0 ** (units.exponent + 42)
     flipped = [units.total(rows[i : i + 1], -labels[i : i + 1]).integers() for i in range(60)]
@@ -289,7 +289,7 @@ def test_a_refuted_bound_releases_nothing():
 @pytest.mark.parametrize("make", [gradient, statistics, output])
 def test_each_learner_composes_to_one_gaussian_at_the_target(make):
     priced = plan(make())
-    (spent,) = priced.schedule.releases[0].asks.values()
+    (spent,) = priced.schedule.releases[0].queries.values()
     mu = math.sqrt(spent.query.at_most) / spent.mechanism.noise_multiplier
     assert mu == pytest.approx(gaussian_mu(1, 1e-5), rel=1e-9)
     assert 1 - 1e-9 < compose([spent], GdpAccountant(REPLACE_ONE)).epsilon(1e-5).upper <= 1

@@ -11,10 +11,10 @@ from dpcore import (
     REPLACE_ONE,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Records,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.domain.classes import Classes
 from dpcore.domain.domain import People
@@ -22,7 +22,7 @@ from dpcore.errors import NoClaimError, UnfitTargetError
 from dpcore.learners.bounds.sum import SumBound
 from dpcore_linear.logistic import FREE, SQUARES, LogisticTable, _matrix, _products
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 LEARNER = LogisticTable()
 FIRST, LAST = 0, 3
 
@@ -34,7 +34,7 @@ def facts(columns=1):
         labels=Classes(("no", "yes")),
         limit=60,
     )
-    return Public(domain=domain, coins=PublicCoins(5), mu=0.3)
+    return Public(domain=domain, randomness=PublicRandomness(5), mu=0.3)
 
 
 def vectors(rows, labels, public, number, theta):
@@ -125,8 +125,8 @@ def test_a_records_part_has_the_same_bits_in_every_block():
     theta = rng.normal(size=4)
     together, _ = vectors(rows, labels, public, LAST, theta)
     for place in range(37):
-        alone, _ = vectors(rows[place : place + 1], labels[place : place + 1], public, LAST, theta)
-        assert (alone[0] == together[place]).all()
+        single, _ = vectors(rows[place : place + 1], labels[place : place + 1], public, LAST, theta)
+        assert (single[0] == together[place]).all()
 
 
 def test_what_makes_no_table_is_refused_before_any_record_is_read():
@@ -134,7 +134,7 @@ def test_what_makes_no_table_is_refused_before_any_record_is_read():
 
     def refusal(domain, error=NoClaimError, mu=0.3):
         with pytest.raises(error) as caught:
-            LEARNER.queries(Public(domain=domain, coins=PublicCoins(1), mu=mu))
+            LEARNER.queries(Public(domain=domain, randomness=PublicRandomness(1), mu=mu))
         return str(caught.value)
 
     assert "norm" in refusal(attrs.evolve(good, norm=1.0))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, ApproximateDP, Public, PublicCoins
+from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, ApproximateDP, Public, PublicRandomness
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
@@ -51,18 +51,18 @@ def _plan(learner, adjacency, epsilon=1.0, count=1000):
 
 
 def _gradient(plan):
-    (ask,) = plan.schedule.releases[0].asks.values()
-    return ask
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    return planned_query
 
 
 def _public(plan):
-    return Public(domain=plan.schedule.releases[0].part, coins=PublicCoins(1))
+    return Public(domain=plan.schedule.releases[0].part, randomness=PublicRandomness(1))
 
 
 def _noise_in_clips(plan, moved):
     """sigma / C, where the bound is `moved` C: what the definition's pair is made of."""
-    ask = _gradient(plan)
-    return moved * ask.mechanism.noise_std(ask.sensitivity) / ask.sensitivity.value
+    query = _gradient(plan)
+    return moved * query.mechanism.noise_std(query.sensitivity) / query.sensitivity.value
 
 
 def _laws(x, q, sigma, adjacency):
@@ -80,7 +80,7 @@ def test_two_sampled_steps_cost_what_the_definition_says(adjacency):
     plan = _plan(_learner(batch=100), adjacency)
     sigma = _noise_in_clips(plan, 1.0 if adjacency is ADD_REMOVE else 2.0)
     x = np.linspace(-11 * sigma - 1, 11 * sigma + 1, 1200)
-    one, two = (law * (x[1] - x[0]) for law in _laws(x, 0.1, sigma, adjacency))
+    one, two = (distribution * (x[1] - x[0]) for distribution in _laws(x, 0.1, sigma, adjacency))
 
     def truth(epsilon):
         return max(
@@ -179,11 +179,11 @@ def test_where_a_replacement_moves_less_than_a_record_s_absence_nothing_is_claim
 
 
 def test_a_move_by_less_costs_a_gaussian_of_a_smaller_mu():
-    ask = _gradient(_plan(_learner(100), REPLACE_ONE))
-    sensitivity, query = ask.sensitivity, ask.query
-    whole = ask.mechanism.event(query, sensitivity).claims.mu
+    planned_query = _gradient(_plan(_learner(100), REPLACE_ONE))
+    sensitivity, query = planned_query.sensitivity, planned_query.query
+    whole = planned_query.mechanism.event(query, sensitivity).claims.mu
     for part in (0.1, 0.5, 1.0):
-        moved = ask.mechanism.event(query, sensitivity, part * sensitivity.value)
+        moved = planned_query.mechanism.event(query, sensitivity, part * sensitivity.value)
         assert part * whole <= moved.claims.mu <= (part + 1e-3) * whole
 
 

@@ -15,10 +15,10 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Records,
-    SecretCoins,
+    SecretRandomness,
     replace_features,
 )
 from dpcore.domain.classes import Classes
@@ -34,7 +34,7 @@ from dpcore_linear.gram_sensitivity import (
 )
 from dpcore_linear.ols import OrdinaryLeastSquares, OrdinaryLeastSquaresBound
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 BOUND = OrdinaryLeastSquaresBound()
 LEARNER = OrdinaryLeastSquares()
 RELATIONS = [ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL, replace_features(0.5, label=True)]
@@ -49,7 +49,7 @@ def facts(columns=1, half=3.0, **more):
         limit=60,
         **more,
     )
-    return Public(domain=domain, coins=PublicCoins(5), mu=0.3)
+    return Public(domain=domain, randomness=PublicRandomness(5), mu=0.3)
 
 
 def sums_of(records, public, query=None):
@@ -64,9 +64,9 @@ def claim(public, relation, number=0):
     return BOUND.sensitivity(query, LEARNER, public, relation).unit
 
 
-def second_ask(public, theta=(0.4, -0.2), reach=0.5):
+def second_query(public, theta=(0.4, -0.2), cutoff=0.5):
     query = LEARNER.queries(public)[1]
-    return query.with_args({"coefficients": np.array(theta), "reach": reach})
+    return query.with_args({"coefficients": np.array(theta), "reach": cutoff})
 
 
 @pytest.mark.parametrize("half", [3.0, 0.7, 1.0])
@@ -78,10 +78,10 @@ def test_no_pair_of_a_small_universe_moves_the_sums_further_than_claimed(half):
     added = np.linalg.norm(vectors, axis=1).max() / claim(public, ADD_REMOVE)
     apart = np.linalg.norm(vectors[:, None] - vectors, axis=2)
     columns = np.array([a for a, _ in universe])
-    labels_alone = np.where(columns[:, None] == columns, apart, 0).max()
+    labels_only = np.where(columns[:, None] == columns, apart, 0).max()
     assert 0.999 < added <= 1
     assert apart.max() / claim(public, REPLACE_ONE) <= 1
-    assert 0.999 < labels_alone / claim(public, REPLACE_LABEL) <= 1
+    assert 0.999 < labels_only / claim(public, REPLACE_LABEL) <= 1
 
 
 def test_the_last_number_is_free_and_no_longer_is_a_little_later():
@@ -145,7 +145,7 @@ def test_no_random_neighbours_move_either_sum_further_than_claimed():
             REPLACE_LABEL: (rows[shuffled], turned[shuffled]),
             RELATIONS[3]: (np.vstack([rows[:-1], near]), turned),
         }
-        meat = second_ask(public, rng.normal(size=4), 10 ** rng.uniform(-2, 1))
+        meat = second_query(public, rng.normal(size=4), 10 ** rng.uniform(-2, 1))
         for relation, there in pairs.items():
             for number, query in enumerate((None, meat)):
                 first = sums_of((rows, labels), public, query)
@@ -156,7 +156,7 @@ def test_no_random_neighbours_move_either_sum_further_than_claimed():
 def test_the_second_ask_is_bounded_and_attained_over_a_small_universe():
     public = facts()
     universe = list(itertools.product(np.linspace(-1, 1, 21), 3 * np.linspace(-1, 1, 7)))
-    query = second_ask(public, (0.1, 0.2), 0.3)
+    query = second_query(public, (0.1, 0.2), 0.3)
     vectors = np.array([sums_of(([[a]], [y]), public, query) for a, y in universe])
     assert 0.999 < np.linalg.norm(vectors, axis=1).max() / claim(public, ADD_REMOVE, 1) <= 1
     apart = np.linalg.norm(vectors[:, None] - vectors, axis=2).max()
@@ -167,13 +167,13 @@ def test_the_second_ask_is_bounded_and_attained_over_a_small_universe():
 def test_the_second_ask_is_the_gram_matrix_of_clipped_residuals():
     """By its definition, of random records."""
     rng = np.random.default_rng(3)
-    public, theta, reach = facts(columns=2), np.array([0.3, -0.5, 1.0]), 0.8
+    public, theta, cutoff = facts(columns=2), np.array([0.3, -0.5, 1.0]), 0.8
     rows, labels = rng.uniform(-1, 1, (50, 2)), rng.uniform(-3, 3, 50)
-    released = sums_of((rows, labels), public, second_ask(public, theta, reach))
+    released = sums_of((rows, labels), public, second_query(public, theta, cutoff))
     units = LEARNER.units(public.domain)
     gram = units.parted(np.concatenate([released, np.zeros(3)])).gram
     full = np.hstack([np.ones((50, 1)), rows])
-    weights = (np.clip(labels - full @ theta, -reach, reach) / reach) ** 2
+    weights = (np.clip(labels - full @ theta, -cutoff, cutoff) / cutoff) ** 2
     assert np.allclose(gram, (full * weights[:, None]).T @ full, rtol=1e-4, atol=1e-4)
 
 
@@ -182,7 +182,7 @@ def test_blocks_give_the_sums_of_their_records():
     rng = np.random.default_rng(2)
     public = facts(columns=2)
     block = Records(features=rng.uniform(-1, 1, (40, 2)), labels=rng.uniform(-3, 3, 40))
-    for query in (LEARNER.queries(public)[0], second_ask(public, (0.1, 0.2, 0.3), 0.4)):
+    for query in (LEARNER.queries(public)[0], second_query(public, (0.1, 0.2, 0.3), 0.4)):
         vectors = np.ldexp(LEARNER.contributions(query, block, public), -query.sum.unit)
         assert (vectors == np.rint(vectors)).all()
         integers = LEARNER.partial(query, block, public).integers()
@@ -192,7 +192,7 @@ def test_blocks_give_the_sums_of_their_records():
 def test_what_makes_no_table_is_refused_before_any_record_is_read():
     def refusal(domain, error=NoClaimError, mu=0.3):
         with pytest.raises(error) as caught:
-            LEARNER.queries(Public(domain=domain, coins=PublicCoins(1), mu=mu))
+            LEARNER.queries(Public(domain=domain, randomness=PublicRandomness(1), mu=mu))
         return str(caught.value)
 
     good = facts().domain
@@ -207,7 +207,7 @@ def test_what_makes_no_table_is_refused_before_any_record_is_read():
     LEARNER.queries(
         Public(
             domain=attrs.evolve(good, people=People(column="id", records=1)),
-            coins=PublicCoins(1),
+            randomness=PublicRandomness(1),
             mu=0.3,
         )
     )
@@ -235,7 +235,7 @@ def test_a_design_has_no_linear_relation_between_its_columns():
         "b": rng.choice(["no", "yes"], 80),
         "m": np.where(rng.random(80) < 0.3, np.nan, rng.uniform(0, 4, 80)),
     }
-    rows = Design().drawn(domain, PublicCoins(1))(encode_table(domain, table))
+    rows = Design().drawn(domain, PublicRandomness(1))(encode_table(domain, table))
     assert np.linalg.matrix_rank(rows) == rows.shape[1] == Design().width(domain)
     assert (
         np.linalg.norm(rows, axis=1).max() <= Design().norm(domain) == pytest.approx(math.sqrt(5))

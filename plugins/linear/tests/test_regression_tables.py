@@ -5,7 +5,7 @@ import math
 import attrs
 import numpy as np
 import pytest
-from table_simulation import cell, converse, facts, numbers, spreads
+from table_simulation import cell, converse, facts, noise_distributions, numbers
 
 import dpcore
 from dpcore import (
@@ -15,7 +15,7 @@ from dpcore import (
     Domain,
     Range,
     Records,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
@@ -61,7 +61,7 @@ def fit(
         epsilon=epsilon,
         delta=1e-6,
     )
-    return plan.run(table, secret=SecretCoins.rehearsal(seed))
+    return plan.run(table, secret=SecretRandomness.rehearsal(seed))
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_intervals_follow_how_records_were_sampled(outcome):
 def test_intervals_about_no_population_are_refused(learner, interval, sampled):
     labels = Classes((0, 1)) if learner is LOGISTIC else WAGES.labels
     domain = attrs.evolve(WAGES, sampled=sampled, labels=labels)
-    public = dpcore.Public(domain=domain, coins=dpcore.PublicCoins(1), mu=1)
+    public = dpcore.Public(domain=domain, randomness=dpcore.PublicRandomness(1), mu=1)
     with pytest.raises(ParameterError, match=r"data\.domain\.sampled: independent"):
         attrs.evolve(learner, interval=interval).queries(public)
     assert attrs.evolve(learner, interval="noise").queries(public)
@@ -181,8 +181,8 @@ def test_summary_and_published_table_say_what_they_cover(outcome):
     assert "independent draws" in figures.population.covers
     assert (figures.low > figures.population.low).all()
     assert (figures.high < figures.population.high).all()
-    sheet = str(table.sheet().tables[0].rows)
-    assert "degree=yes" in sheet
+    summary = str(table.shown_summary().tables[0].rows)
+    assert "degree=yes" in summary
 
 
 def test_equal_answers_give_equal_bytes():
@@ -190,9 +190,9 @@ def test_equal_answers_give_equal_bytes():
     domain = facts(2, Range(-1, 1))
     rng = np.random.default_rng(0)
     rows, labels = numbers(rng, 3000, 2)
-    laws = spreads(OLS, domain, 1.0)
+    distributions = noise_distributions(OLS, domain, 1.0)
     first, second = (
-        converse(OLS, domain, laws, Records(features=rows[order], labels=labels[order]),
+        converse(OLS, domain, distributions, Records(features=rows[order], labels=labels[order]),
                  np.random.default_rng(5))
         for order in (np.arange(3000), rng.permutation(3000))
     )  # fmt: skip
@@ -232,7 +232,14 @@ def test_other_noise_than_normal_says_nothing():
 def test_homoskedastic_errors_need_one_ask():
     learner = OrdinaryLeastSquares(errors="homoskedastic")
     one, two = fit(wages(), learner).model, fit(wages()).model
-    assert len(learner.queries(dpcore.Public(domain=WAGES, coins=dpcore.PublicCoins(1), mu=1))) == 1
+    assert (
+        len(
+            learner.queries(
+                dpcore.Public(domain=WAGES, randomness=dpcore.PublicRandomness(1), mu=1)
+            )
+        )
+        == 1
+    )
     # errors are of one variance here, so that both find nearly the same
     assert np.allclose(one.bse, two.bse, rtol=0.25)
     assert "homoskedastic" in one.summary()
@@ -264,7 +271,7 @@ def test_replaced_records_and_a_public_number_serve_too():
 
 def test_a_plan_says_below_how_many_records_a_table_says_nothing():
     domain = facts(2, Range(-1, 1))
-    public = dpcore.Public(domain=domain, coins=dpcore.PublicCoins(1), mu=0.25)
+    public = dpcore.Public(domain=domain, randomness=dpcore.PublicRandomness(1), mu=0.25)
     (sentence,) = OLS.forecast(public, {})
     assert "below about 730 records" in sentence
 

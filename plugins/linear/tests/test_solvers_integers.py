@@ -32,8 +32,8 @@ def exact_contribution(row, label, weights, clip):
     squares = sum(x * x for x in a)
     if not squares:
         return [0] * len(a)
-    reach = clip * 2.0 ** (20 + r) * (1 - 2.0**-48) / math.sqrt(squares)
-    u = round(max(-math.floor(reach), min(math.floor(reach), residual)))
+    cutoff = clip * 2.0 ** (20 + r) * (1 - 2.0**-48) / math.sqrt(squares)
+    u = round(max(-math.floor(cutoff), min(math.floor(cutoff), residual)))
     return [u * x for x in a]
 
 

@@ -17,10 +17,10 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Records,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.accounting.methods.gdp import GdpAccountant
 from dpcore.claims.events.gaussian import gaussian_mu
@@ -36,7 +36,7 @@ from dpcore_linear.staged_gradient import StagedGradient, StagedGradientBound
 from builders import price_learner
 
 BUDGET = dpcore.PrivacyBudget(epsilon=1, delta=1e-5)
-SECRET = SecretCoins.rehearsal(0).learner(0, "fit", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "fit", 1)
 
 
 def mixed(records=30):
@@ -75,7 +75,7 @@ def plan(domain, **options):
 
 def asked(domain, rng):
     """Every kind of ask of one real run."""
-    public = Public(domain=domain, coins=PublicCoins(1), mu=gaussian_mu(1, 1e-5))
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=gaussian_mu(1, 1e-5))
     outcome = plan(domain).run(people(domain, rng))
     return public, {a.query.name: a.query for a in outcome.answers["release"]}
 
@@ -138,17 +138,19 @@ def test_no_replaced_record_moves_a_stage_further_than_its_bound(make):
 
 def test_the_whole_run_composes_to_exactly_one_gaussian_at_the_target():
     priced = plan(mixed(500))
-    asks = list(priced.schedule.releases[0].asks.values())
-    accountant = compose(asks, GdpAccountant(REPLACE_ONE))
+    query_count = list(priced.schedule.releases[0].queries.values())
+    accountant = compose(query_count, GdpAccountant(REPLACE_ONE))
     target = gaussian_mu(1, 1e-5)
-    squares = sum(a.query.at_most / a.mechanism.noise_multiplier**2 for a in asks)
+    squares = sum(a.query.at_most / a.mechanism.noise_multiplier**2 for a in query_count)
     assert math.sqrt(squares) == pytest.approx(target, rel=1e-9)
     assert 1 - 1e-9 < accountant.epsilon(1e-5).upper <= 1
-    shares = {a.query.name: a.query.at_most / a.mechanism.noise_multiplier**2 for a in asks}
+    fractions = {
+        a.query.name: a.query.at_most / a.mechanism.noise_multiplier**2 for a in query_count
+    }
     wanted = {"means": 0.05, "squares": 0.05, "screen": 0.30, "fit": 0.60}
-    assert shares == pytest.approx({n: w * target**2 for n, w in wanted.items()}, rel=1e-9)
+    assert fractions == pytest.approx({n: w * target**2 for n, w in wanted.items()}, rel=1e-9)
     assert priced.guarantee.status is dpcore.guarantee.Status.PROVED
-    assert Noise.FLOATS not in {ask.noise for ask in priced.guarantee.basis.queries}
+    assert Noise.FLOATS not in {query.noise for query in priced.guarantee.basis.queries}
 
 
 def test_the_plan_counts_features_and_steps_as_the_recipe_does():
@@ -169,7 +171,7 @@ def test_the_plan_counts_features_and_steps_as_the_recipe_does():
         labels=Range(0, 1),
         exact=1204,
     )
-    public = Public(domain=insurance, coins=PublicCoins(1), mu=0.26805)
+    public = Public(domain=insurance, randomness=PublicRandomness(1), mu=0.26805)
     means, squares, screen, fit = StagedGradient().queries(public)
     assert (means.shape, squares.shape, screen.shape, fit.shape) == ((3,), (3,), (10,), (64,))
     clip = 0.04 * (1204 * 0.26805 / 300) ** 0.75

@@ -12,10 +12,10 @@ from dpcore import (
     REPLACE_ONE,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Records,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.domain import Classes
 from dpcore.errors import NoClaimError, ParameterError
@@ -29,7 +29,7 @@ from dpcore_linear.sufficient_statistics import SufficientStatistics
 from builders import price_learner
 
 LINEAR = Affine(features=Identity())
-SECRET = SecretCoins.rehearsal(0).learner(0, "gradient", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "gradient", 1)
 LOGISTIC = ClippedGradient(features=LINEAR, clip=0.5, rate=4.0, loss="logistic")
 LEARNERS = [
     StagedGradient(),
@@ -67,7 +67,7 @@ def test_every_learner_separates_what_a_line_separates(learner):
 
 
 def gradient(records, weights, learner=LOGISTIC):
-    public = Public(domain=two_classes(len(records)), coins=PublicCoins(1), mu=0.3)
+    public = Public(domain=two_classes(len(records)), randomness=PublicRandomness(1), mu=0.3)
     (query,) = learner.queries(public)
     query = attrs.evolve(query, args={"weights": weights})
     value = learner.statistic(query, records, public, SECRET).floats()
@@ -80,7 +80,7 @@ def test_an_unclipped_gradient_is_the_slope_of_twice_the_logistic_loss():
     loose = attrs.evolve(LOGISTIC, clip=50.0)
     weights = rng.normal(size=3) * 2
     value, _, public = gradient(records, weights, loose)
-    rows = LINEAR.draw(public.domain, public.coins)(records.features)
+    rows = LINEAR.draw(public.domain, public.randomness)(records.features)
     rows /= LINEAR.norm(public.domain)
 
     def loss(w):

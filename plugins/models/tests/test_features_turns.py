@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpcore import Domain, PublicCoins, Range
+from dpcore import Domain, PublicRandomness, Range
 from dpcore.encoding.tables import row_lengths
 from dpcore_models.features.angles import ROW_BITS, integer_turns
 from dpcore_models.features.cos_sin import CosSin
@@ -135,8 +135,8 @@ def test_the_budget_is_used_and_kept():
         unit = 1.0
         while np.any(turned % unit):  # the unit divides all of them
             unit /= 2
-        reach = (np.abs(turned[:-1]).sum(axis=0) * 2**ROW_BITS + np.abs(turned[-1])) / unit
-        assert 2**51 < reach.max() <= 2**53
+        cutoff = (np.abs(turned[:-1]).sum(axis=0) * 2**ROW_BITS + np.abs(turned[-1])) / unit
+        assert 2**51 < cutoff.max() <= 2**53
 
 
 @settings(max_examples=60)
@@ -152,7 +152,7 @@ def test_a_row_alone_has_the_features_of_the_row_in_any_table(kind, count, width
         columns={f"x{i}": Range(-1, 1) for i in range(width)}, target="y", labels=Range(0, 1)
     )
     rng = np.random.default_rng(seed)
-    features = kind(count=count, bandwidth=bandwidth).draw(domain, PublicCoins(seed))
+    features = kind(count=count, bandwidth=bandwidth).draw(domain, PublicRandomness(seed))
     rows = rng.uniform(-1, 1, (9, width))
     whole = features(rows)
     for table in (rows[:1], rows[3:5], rows[::2], np.asfortranarray(rows), rows[::-1]):
@@ -169,5 +169,5 @@ def test_row_lengths_are_lengths_and_each_its_own():
         found = row_lengths(rows)
         assert np.allclose(found[:, 0], np.linalg.norm(rows, axis=1), rtol=1e-14)
         for table in (rows[7:8], np.asfortranarray(rows), rows[:, ::-1][:, ::-1]):
-            alone = row_lengths(table)
-            assert alone[-1].tobytes() == found[7 if len(table) == 1 else -1].tobytes()
+            single = row_lengths(table)
+            assert single[-1].tobytes() == found[7 if len(table) == 1 else -1].tobytes()

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpcore.interval import LaplaceSpread, NormalSpread, apart
+from dpcore.interval import LaplaceDistribution, NormalDistribution, apart
 from dpcore_models.measurements.agreement import block_by_block, size_by_size
 from dpcore_models.measurements.allocation import least_largest, least_total
 from dpcore_models.measurements.plan import joint_width, laplace_sums, plan
@@ -221,8 +221,8 @@ def test_the_largest_ratio_is_within_its_gap():
 def test_all_cells_lie_within_their_bars_together(known):
     workload = Workload((2, 3, 4), (*pairs(3), (0,), (2,)), total_known=known)
     made = plan(workload)
-    spread = NormalSpread(width=1.0, step=2.0**-20, rounding=2.0**-21)
-    half = made.half_widths(spread, 0.05)
+    noise_distribution = NormalDistribution(width=1.0, step=2.0**-20, rounding=2.0**-21)
+    half = made.half_widths(noise_distribution, 0.05)
     rng = np.random.default_rng(4)
     noise = rng.normal(0, 2.0**PLACES, (20_000, made.residuals.size))
     tables = made.residuals.estimates(noise, 0.0 if known else None)
@@ -237,38 +237,44 @@ def test_bars_of_the_joint_law_are_never_above_sidaks_and_below_where_cells_repe
     # Of two cells with a public total, one is the other's opposite.
     small = plan(Workload((2,), ((0,),), total_known=True))
     large = plan(Workload((16,) * 5, pairs(5)))
-    law = NormalSpread(width=1.0)
-    assert 1.95996 <= joint_width(small.residuals, law, 0.05) <= 2.1
-    sidak = law.quantile(apart(0.05, 16 * 16 * 10))
-    assert (large.half_widths(law, 0.05) <= sidak * large.deviations(1.0) * (1 + 1e-9)).all()
+    distribution = NormalDistribution(width=1.0)
+    assert 1.95996 <= joint_width(small.residuals, distribution, 0.05) <= 2.1
+    sidak = distribution.quantile(apart(0.05, 16 * 16 * 10))
     assert (
-        small.half_widths(law, 0.05) < 0.95 * law.quantile(apart(0.05, 2)) * small.deviations(1.0)
+        large.half_widths(distribution, 0.05) <= sidak * large.deviations(1.0) * (1 + 1e-9)
+    ).all()
+    assert (
+        small.half_widths(distribution, 0.05)
+        < 0.95 * distribution.quantile(apart(0.05, 2)) * small.deviations(1.0)
     ).all()
     # Too many numbers are not simulated.
-    assert math.isinf(joint_width(plan(Workload((50, 50), pairs(2))).residuals, law, 0.05))
+    assert math.isinf(joint_width(plan(Workload((50, 50), pairs(2))).residuals, distribution, 0.05))
 
 
 def test_noise_of_another_law_or_on_a_coarse_grid_has_wider_bars():
     made = plan(SMALL["mixed"])
-    fine = made.half_widths(NormalSpread(width=1.0, step=1e-3), 0.05)
-    for spread in (LaplaceSpread(scale=1.0), NormalSpread(width=1.0, step=0.1)):
-        assert (made.half_widths(spread, 0.05) > fine).all()
+    fine = made.half_widths(NormalDistribution(width=1.0, step=1e-3), 0.05)
+    for noise_distribution in (
+        LaplaceDistribution(scale=1.0),
+        NormalDistribution(width=1.0, step=0.1),
+    ):
+        assert (made.half_widths(noise_distribution, 0.05) > fine).all()
     assert np.isinf(made.half_widths(None, 0.05)).all()
 
 
 @pytest.mark.parametrize("scales", [(1.0,), (1.0, 0.5, 0.25), (0.3,) * 12, (2.0, 0.1, 0.1, 0.1)])
 def test_sums_of_laplace_noises_are_no_longer_than_their_bound(scales):
     # The law itself, by convolution of every noise's density on a fine grid.
-    step, reach = 0.02, 3000
-    places = np.arange(-reach, reach + 1) * step
-    law = np.zeros(len(places))
-    law[reach] = 1.0
+    step, cutoff = 0.02, 3000
+    places = np.arange(-cutoff, cutoff + 1) * step
+    distribution = np.zeros(len(places))
+    distribution[cutoff] = 1.0
     for scale in scales:
         density = np.exp(-np.abs(places) / scale)
         spectrum = np.fft.rfft(np.fft.ifftshift(density / density.sum()))
-        law = np.fft.irfft(np.fft.rfft(law) * spectrum, len(places))
+        distribution = np.fft.irfft(np.fft.rfft(distribution) * spectrum, len(places))
     deviation = math.sqrt(2 * sum(scale**2 for scale in scales))
     for miss in (0.05, 1e-3, 1e-5):
         (bound,) = laplace_sums(np.array([deviation]), np.array([max(scales)]), miss)
-        assert law[np.abs(places) > bound].sum() <= miss
+        assert distribution[np.abs(places) > bound].sum() <= miss
         assert bound <= 1.5 * max(scales) * math.log(1 / miss) + 3 * deviation

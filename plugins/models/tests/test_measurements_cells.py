@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore.interval import LaplaceSpread, NormalSpread, apart
+from dpcore.interval import LaplaceDistribution, NormalDistribution, apart
 from dpcore_models.measurements.cells import CellTables, joint_half_widths
 
 CASES = {
@@ -90,18 +90,24 @@ def test_estimates_deviations_and_largest_errors_are_those_of_the_pseudo_inverse
 
 
 @pytest.mark.parametrize(
-    "law",
-    [LaplaceSpread(scale=3.0, step=1.0), NormalSpread(width=1.2, step=1.0), LaplaceSpread(scale=1)],
+    "distribution",
+    [
+        LaplaceDistribution(scale=3.0, step=1.0),
+        NormalDistribution(width=1.2, step=1.0),
+        LaplaceDistribution(scale=1),
+    ],
 )
 @pytest.mark.parametrize("name", ["pairs", "a public total"])
-def test_all_estimates_lie_within_their_bars_together(name, law):
+def test_all_estimates_lie_within_their_bars_together(name, distribution):
     tables = CASES[name]
-    half = joint_half_widths(tables, law, 0.05)
+    half = joint_half_widths(tables, distribution, 0.05)
     # The law by its definition, with draws of another stream.
     rng = np.random.default_rng(8)
-    steps = np.arange(-200, 201) if law.step else np.arange(-2000, 2001) / 50
-    width = law.width if isinstance(law, NormalSpread) else law.scale
-    power = 2 if isinstance(law, NormalSpread) else 1
+    steps = np.arange(-200, 201) if distribution.step else np.arange(-2000, 2001) / 50
+    width = (
+        distribution.width if isinstance(distribution, NormalDistribution) else distribution.scale
+    )
+    power = 2 if isinstance(distribution, NormalDistribution) else 1
     weights = np.exp(-((np.abs(steps) / width) ** power) / power)
     noise = rng.choice(steps, (20_000, tables.size), p=weights / weights.sum())
     factors = np.repeat(
@@ -114,14 +120,16 @@ def test_all_estimates_lie_within_their_bars_together(name, law):
     ):
         misses |= (np.abs(errors).reshape(len(noise), -1) > end).any(axis=1)
     assert 0.02 <= misses.mean() <= 0.0505
-    single = law.within(apart(0.05, tables.size)) * np.array(tables.factors)
+    single = distribution.within(apart(0.05, tables.size)) * np.array(tables.factors)
     assert max(np.array(half) / single) < 1.02
 
 
 def test_what_says_nothing_of_another_table_is_not_simulated():
-    law = LaplaceSpread(scale=1.0)
+    distribution = LaplaceDistribution(scale=1.0)
     for tables in (CASES["apart"], attrs.evolve(CASES["pairs"], sizes=(50, 50, 50))):
-        assert joint_half_widths(tables, law, 0.05) == (math.inf,) * len(tables.tables)
-    moved = attrs.evolve(law, rounding=1.0)
-    half = np.array([joint_half_widths(CASES["pairs"], each, 0.05) for each in (law, moved)])
+        assert joint_half_widths(tables, distribution, 0.05) == (math.inf,) * len(tables.tables)
+    moved = attrs.evolve(distribution, rounding=1.0)
+    half = np.array(
+        [joint_half_widths(CASES["pairs"], each, 0.05) for each in (distribution, moved)]
+    )
     np.testing.assert_allclose(half[1] - half[0], CASES["pairs"].largest_errors())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcore.interval import LaplaceSpread, NormalSpread, TabulatedSpread, apart
+from dpcore.interval import LaplaceDistribution, NormalDistribution, TabulatedDistribution, apart
 from dpcore_models.measurements.joint_band import (
     MOST_DRAWS,
     Stream,
@@ -24,12 +24,12 @@ def largest(noise):
 @pytest.mark.parametrize("steps", [0.3, 1.0, 7.5])
 def test_narrow_laws_have_the_weights_of_their_definition(steps):
     count, values = 200_000, np.arange(-60, 61)
-    laws = {
-        LaplaceSpread(scale=steps, step=1.0): np.exp(-np.abs(values) / steps),
-        NormalSpread(width=steps, step=1.0): np.exp(-0.5 * (values / steps) ** 2),
+    distributions = {
+        LaplaceDistribution(scale=steps, step=1.0): np.exp(-np.abs(values) / steps),
+        NormalDistribution(width=steps, step=1.0): np.exp(-0.5 * (values / steps) ** 2),
     }
-    for law, weights in laws.items():
-        drawn = noises(law, Stream(7), (1, count)).ravel()
+    for distribution, weights in distributions.items():
+        drawn = noises(distribution, Stream(7), (1, count)).ravel()
         found = np.array([(drawn == value).sum() for value in values])
         expected = count * weights / weights.sum()
         full = expected >= 20
@@ -38,12 +38,12 @@ def test_narrow_laws_have_the_weights_of_their_definition(steps):
 
 
 def test_wide_laws_have_their_quantiles():
-    for law, reference in (
-        (LaplaceSpread(scale=2.0), stats.laplace(scale=2.0)),
-        (LaplaceSpread(scale=2.0, step=2.0**-20), stats.laplace(scale=2.0)),
-        (NormalSpread(width=3.0, step=0.01), stats.norm(scale=3.0)),
+    for distribution, reference in (
+        (LaplaceDistribution(scale=2.0), stats.laplace(scale=2.0)),
+        (LaplaceDistribution(scale=2.0, step=2.0**-20), stats.laplace(scale=2.0)),
+        (NormalDistribution(width=3.0, step=0.01), stats.norm(scale=3.0)),
     ):
-        drawn = noises(law, Stream(3), (100, 1000)).ravel()
+        drawn = noises(distribution, Stream(3), (100, 1000)).ravel()
         assert stats.kstest(drawn, reference.cdf).pvalue > 1e-4
 
 
@@ -59,28 +59,32 @@ def test_too_few_draws_have_no_band():
     assert joint_half_width(lambda stream, count: np.zeros(count), 0.01, 100) == math.inf
 
 
-@pytest.mark.parametrize("law", [LaplaceSpread(scale=1.0), NormalSpread(width=1.0)])
+@pytest.mark.parametrize(
+    "distribution", [LaplaceDistribution(scale=1.0), NormalDistribution(width=1.0)]
+)
 @pytest.mark.parametrize("size", [1, 30])
-def test_a_band_of_independent_noise_is_a_little_above_the_exact_one(law, size):
-    found = simulated_half_width(largest, size, size, law, 0.05)
-    exact = law.quantile(apart(0.05, size))
+def test_a_band_of_independent_noise_is_a_little_above_the_exact_one(distribution, size):
+    found = simulated_half_width(largest, size, size, distribution, 0.05)
+    exact = distribution.quantile(apart(0.05, size))
     assert exact <= found <= 1.08 * exact
-    assert found == simulated_half_width(largest, size, size, law, 0.05)  # a public stream
+    assert found == simulated_half_width(largest, size, size, distribution, 0.05)  # a public stream
     # A small miss has as many draws beyond it.
-    assert exact < simulated_half_width(largest, size, size, law, 0.001) < math.inf
+    assert exact < simulated_half_width(largest, size, size, distribution, 0.001) < math.inf
 
 
 def test_a_band_is_a_number_of_ten_bits():
-    found = simulated_half_width(largest, 3, 3, LaplaceSpread(scale=math.pi), 0.05)
+    found = simulated_half_width(largest, 3, 3, LaplaceDistribution(scale=math.pi), 0.05)
     assert math.ldexp(math.frexp(found)[0], 10).is_integer()
 
 
 def test_other_laws_have_no_band():
-    law = TabulatedSpread(step=1.0, beyond=np.array([0.5, 0.1]), period=1, decay=1.0, deviation=1.0)
-    assert simulated_half_width(largest, 3, 3, law, 0.05) == math.inf
+    distribution = TabulatedDistribution(
+        step=1.0, beyond=np.array([0.5, 0.1]), period=1, decay=1.0, deviation=1.0
+    )
+    assert simulated_half_width(largest, 3, 3, distribution, 0.05) == math.inf
     assert simulated_half_width(largest, 3, 3, None, 0.05) == math.inf
-    with pytest.raises(TypeError, match="TabulatedSpread"):
-        noises(law, Stream(1), (1, 1))
+    with pytest.raises(TypeError, match="TabulatedDistribution"):
+        noises(distribution, Stream(1), (1, 1))
     assert MOST_DRAWS * 0.05 > 64
 
 
@@ -88,6 +92,6 @@ def test_a_miss_that_takes_too_many_draws_is_not_simulated():
     def refuse(noise):
         raise AssertionError("a draw was taken")
 
-    law = NormalSpread(width=100.0)
-    assert simulated_half_width(refuse, 33, 100, law, 1e-12) == math.inf
-    assert simulated_half_width(largest, 2, 8, law, 1e-4) < math.inf
+    distribution = NormalDistribution(width=100.0)
+    assert simulated_half_width(refuse, 33, 100, distribution, 1e-12) == math.inf
+    assert simulated_half_width(largest, 2, 8, distribution, 1e-4) < math.inf

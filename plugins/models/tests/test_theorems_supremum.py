@@ -39,14 +39,14 @@ def test_the_supremum_is_what_brute_force_attains(case):
 @pytest.mark.parametrize("case", CASES)
 def test_no_data_set_goes_beyond_it_and_the_closed_form_is_above(case):
     kappa, bound, total, records = case
-    coins = np.random.default_rng(0)
+    randomness = np.random.default_rng(0)
     exact = ridge_add_remove_exact(*case)
     for _ in range(50):
-        count = min(records, int(coins.integers(1, 20)))
-        rows = coins.standard_normal((count + 1, 3))
+        count = min(records, int(randomness.integers(1, 20)))
+        rows = randomness.standard_normal((count + 1, 3))
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        rows *= kappa * coins.random((count + 1, 1)) / lengths
-        labels = bound * coins.choice([-1.0, 1.0], count + 1)
+        rows *= kappa * randomness.random((count + 1, 1)) / lengths
+        labels = bound * randomness.choice([-1.0, 1.0], count + 1)
         apart = ridge(rows, labels, total) - ridge(rows[:-1], labels[:-1], total)
         assert np.linalg.norm(apart) <= exact * (1 + 1e-12)
     assert exact <= ridge_add_remove(*case) <= 1.5 * exact

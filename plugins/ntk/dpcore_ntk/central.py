@@ -35,7 +35,7 @@ from dpcore.errors import ParameterError
 from dpcore.models import ProbabilityModel
 from dpcore.models.description import ShownModel
 from dpcore.query import Reads
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore.rounding import up
 from dpcore_ntk.inputs import Inputs, below_one
 from dpcore_ntk.neurons import Neurons, optional_count
@@ -142,7 +142,7 @@ class Central(OneShot):
 
     def drawn(self, public: Public) -> Neurons:
         """The neurons, drawn from the public coins: the same at every call."""
-        return Neurons.draw(self.neurons, self.inputs(public), public.coins)
+        return Neurons.draw(self.neurons, self.inputs(public), public.randomness)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """One: the state, in l2, which is passed along a secret order."""
@@ -153,7 +153,7 @@ class Central(OneShot):
         return (Query(name="state", shape=shape, distance=Distance.L2, reads=Reads.ORDER),)
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
         """The state after all passes, in the order of the records."""
         neurons, rows = self.drawn(public), self.inputs(public)(records.features)
@@ -203,7 +203,7 @@ class CentralBound(SensitivityBound):
             target=LONGEST,
             width=width,
             rank=rank,
-            spread=up(math.sqrt(rank), roundings=3),
+            deviation=up(math.sqrt(rank), roundings=3),
         )
         # Where the computed state may differ too much from
         # the exact one the theorem says nothing of it.

@@ -14,7 +14,7 @@ from dpcore.errors import UnfitTargetError
 from dpcore.learners.conversation import Conversation, Transcript
 from dpcore.mechanism import AnyMechanism
 from dpcore.models import ProbabilityModel
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore_ntk.dual_model import DualModel, dual_coefficients
 from dpcore_ntk.inputs import Inputs
 from dpcore_ntk.kernel import ntk_matrix
@@ -52,10 +52,10 @@ class DualRegression(Conversation):
 
     def drawn(self, public: Public) -> Neurons:
         """The neurons, drawn from the public coins: the same at every call."""
-        return Neurons.draw(self.neurons, Inputs(domain=public.domain), public.coins)
+        return Neurons.draw(self.neurons, Inputs(domain=public.domain), public.randomness)
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
         """What is asked for, as it is."""
         if query.name == "kernel":

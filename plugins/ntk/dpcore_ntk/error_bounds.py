@@ -253,8 +253,8 @@ def matrix_error_printed(
     weight_variance: float = 1.0,
 ) -> float:
     r"""Lemma E.11: :math:`n\epsilon_1` at :math:`\delta_2=\delta_3/n^2`."""
-    share = delta / records**2
-    return records * entry_error_printed(neurons, width, share, norm, weight_variance)
+    fraction = delta / records**2
+    return records * entry_error_printed(neurons, width, fraction, norm, weight_variance)
 
 
 def matrix_error(
@@ -262,8 +262,8 @@ def matrix_error(
 ) -> float:
     """The same, proved: n(n + 1)/2 different entries share delta_3."""
     # A union bound over the entries of a symmetric matrix.
-    share = 2 * delta / (records * (records + 1))
-    return records * entry_error(neurons, share, norm, weight_variance)
+    fraction = 2 * delta / (records * (records + 1))
+    return records * entry_error(neurons, fraction, norm, weight_variance)
 
 
 def matrix_sensitivity_printed(

@@ -76,7 +76,7 @@ class GaussianSampling(Mechanism):
         """
         upper_bound = min(_USEFUL * query.shape[0], _MOST)
         # a product, as powers of huge numbers raise errors; it may be below all floats
-        count = self._ridge() / max((reach := sensitivity.unit * scale) * reach, math.ulp(0.0))
+        count = self._ridge() / max((cutoff := sensitivity.unit * scale) * cutoff, math.ulp(0.0))
         return attrs.evolve(self, samples=max(1, int(min(count, float(upper_bound)))))
 
     def event(

@@ -19,7 +19,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore import PublicCoins
+from dpcore import PublicRandomness
 from dpcore.checks import positive_integer
 from dpcore.rounding import up
 from dpcore_ntk.inputs import Inputs
@@ -48,12 +48,12 @@ class Neurons:
     norm: float
 
     @classmethod
-    def draw(cls, count: int | None, inputs: Inputs, coins: PublicCoins) -> "Neurons":
+    def draw(cls, count: int | None, inputs: Inputs, randomness: PublicRandomness) -> "Neurons":
         """m = `count` of them from the public stream "neurons"; infinitely many if None."""
         width = inputs.width
         if count is None:
             return cls(factor=None, width=width, norm=inputs.norm)
-        weights = coins.stream("neurons").normal((count, width)) / math.sqrt(count)
+        weights = randomness.stream("neurons").normal((count, width)) / math.sqrt(count)
         # S = W^T W = T^T T: the triangle of a QR decomposition is a factor with fewer rows.
         if count > width:
             (triangle,) = scipy.linalg.qr(weights, mode="r", check_finite=False)

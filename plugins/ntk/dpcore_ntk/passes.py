@@ -77,8 +77,8 @@ def clipped_passes(
             if mean is not None:
                 # A step enters every state after it: its share of
                 # the mean is that of the states to come.
-                shares = (total - steps - np.arange(len(x))) / total
-                mean -= _weigh_features(pulls * shares[:, None], x, z)
+                fractions = (total - steps - np.arange(len(x))) / total
+                mean -= _weigh_features(pulls * fractions[:, None], x, z)
             steps += len(x)
     return state if mean is None else mean
 
@@ -186,7 +186,7 @@ def rounding(
     target: float,
     width: int,
     rank: int,
-    spread: float,
+    deviation: float,
 ) -> float:
     r"""How far a computed state may be from the exact one, in l2; infinity where it is not known.
 
@@ -205,7 +205,7 @@ def rounding(
     # The longest state bounds the scores, which bound what every product may err by.
     steps, block = records * passes, min(records, BLOCK)
     size = longest(rate, clip, steps, target) + 1
-    feature = 2 * gamma(width + rank + 8) * (spread + 1)
+    feature = 2 * gamma(width + rank + 8) * (deviation + 1)
     blocks = passes * -(-records // BLOCK)
     update = 2 * gamma(block + 4) * rate * block * clip + 2 * UNIT * size
     state = blocks * update + steps * rate * size * feature

@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Public, PublicCoins, Refused, SecretCoins
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Public,
+    PublicRandomness,
+    Refused,
+    SecretRandomness,
+)
 from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
@@ -28,7 +36,7 @@ def facts(records=5, classes=None, **options):
     made = domain(records, **options)
     if classes is not None:
         made = attrs.evolve(made, labels=classes)
-    return Public(domain=made, coins=PublicCoins(7), mu=1.0)
+    return Public(domain=made, randomness=PublicRandomness(7), mu=1.0)
 
 
 def explicit_features(rows, neurons):
@@ -134,7 +142,7 @@ def test_the_bound_stands_and_is_nearly_attained(options, classes):
         bound=CentralBound(),
         domain=public.domain,
         adjacency=REPLACE_ONE,
-        coins=public.coins,
+        randomness=public.randomness,
     )
     (finding,) = falsify(case, Effort(pairs=300))
     assert not finding.broken
@@ -160,8 +168,8 @@ def test_noise_of_an_output_is_the_noise_times_the_feature_norm():
     """1600 draws: the estimate errs by 5 relative standard deviations of 1/sqrt(3200)."""
     public = facts(10, columns=3, norm=1.0)
     inputs = Inputs(domain=public.domain)
-    drawn = Neurons.draw(5, inputs, public.coins)
-    noise = SecretCoins.rehearsal(3).noise(0, "state", 1).normal((1600, 1, 3, 3))
+    drawn = Neurons.draw(5, inputs, public.randomness)
+    noise = SecretRandomness.rehearsal(3).noise(0, "state", 1).normal((1600, 1, 3, 3))
     point = {"a": [0.5], "b": [-0.3], "c": [0.7]}
     outputs = [
         QuadraticModel(inputs=inputs, neurons=drawn, state=state).outputs(point)[0, 0]
@@ -176,7 +184,7 @@ def test_noise_of_an_output_is_the_noise_times_the_feature_norm():
 def test_features_are_at_most_one_long_and_nearly_so():
     public = facts(10, columns=3, norm=1.5)
     for count in (None, 2, 3, 200):
-        drawn = Neurons.draw(count, Inputs(domain=public.domain), public.coins)
+        drawn = Neurons.draw(count, Inputs(domain=public.domain), public.randomness)
         rows = np.random.default_rng(0).normal(size=(4000, 3))
         rows *= 1.5 / np.linalg.norm(rows, axis=1, keepdims=True)
         sizes = np.linalg.norm(explicit_features(rows, drawn).astype(float), axis=1)
@@ -231,7 +239,7 @@ def test_zero_rows_and_far_labels_leave_finite_states():
     )
     assert np.isfinite(state).all()
     known = {"rate": 0.1, "clip": 0.5, "passes": 1, "target": 1.0, "width": 64, "rank": 64}
-    assert 0 < rounding(records=1500, spread=8.0, **known) < 1e-6
+    assert 0 < rounding(records=1500, deviation=8.0, **known) < 1e-6
 
 
 def test_the_longest_state_is_nearly_attained():

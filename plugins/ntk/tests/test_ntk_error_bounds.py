@@ -11,22 +11,22 @@ from dpcore_ntk.calculators import input_noise_bound
 
 def kernel(rows, columns, weights):
     """(x.z)(x^T S z), by its definition."""
-    spread = weights.T @ weights / len(weights)
-    return (rows @ columns.T) * (rows @ spread @ columns.T)
+    noise_distribution = weights.T @ weights / len(weights)
+    return (rows @ columns.T) * (rows @ noise_distribution @ columns.T)
 
 
-def psd(coins, low, high, size=6):
-    turn = np.linalg.qr(coins.standard_normal((size, size)))[0]
-    return (turn * coins.uniform(low, high, size)) @ turn.T
+def psd(randomness, low, high, size=6):
+    turn = np.linalg.qr(randomness.standard_normal((size, size)))[0]
+    return (turn * randomness.uniform(low, high, size)) @ turn.T
 
 
 def test_samples_are_within_their_ends_as_often_as_stated():
     """400 draws, at most 5 % of them outside: 20 expected at most, 40 is 4.5 sd more. Seeded."""
-    coins, (n, k) = np.random.default_rng(0), (12, 60)
+    randomness, (n, k) = np.random.default_rng(0), (12, 60)
     low, high = bounds.spectral_ends(n, k, 0.05)
     outside, widest = 0, 0.0
     for _ in range(400):
-        drawn = coins.standard_normal((n, k))
+        drawn = randomness.standard_normal((n, k))
         values = np.linalg.eigvalsh(drawn @ drawn.T / k)
         outside += values[0] < low or values[-1] > high
         widest = max(widest, values[-1])
@@ -35,11 +35,11 @@ def test_samples_are_within_their_ends_as_often_as_stated():
 
 
 def test_no_pair_between_the_ends_moves_the_inverse_more_and_one_attains_it():
-    coins, lam = np.random.default_rng(1), 0.7
+    randomness, lam = np.random.default_rng(1), 0.7
     for low, high in ((0.4, 1.9), (0.0, 1.2)):
         most = bounds.inverse_movement(low, high, 0.1, 5.0, lam)
         for _ in range(100):
-            own, between = psd(coins, 0.1, 5.0), psd(coins, low, high)
+            own, between = psd(randomness, 0.1, 5.0), psd(randomness, low, high)
             values, vectors = np.linalg.eigh(own)
             root = (vectors * np.sqrt(values)) @ vectors.T
             drawn, eye = root @ between @ root, lam * np.eye(6)
@@ -62,16 +62,16 @@ def test_lemma_5_7_as_printed_and_the_proved_form():
 
 def test_predictions_stay_within_lemma_4_3_proved():
     """Draws of everything, noise at the corners: none is beyond, in 30."""
-    coins = np.random.default_rng(2)
+    randomness = np.random.default_rng(2)
     n, d, k, lam, radius = 5, 3, 4000, 0.5, 1e-3
     noise = input_noise_bound(0.9, 0.01, radius, d)
     for _ in range(30):
-        weights, x = coins.standard_normal((8, d)), coins.standard_normal((n, d))
+        weights, x = randomness.standard_normal((8, d)), randomness.standard_normal((n, d))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
-        point, y = x[0], coins.choice([-1.0, 1.0], n)
+        point, y = x[0], randomness.choice([-1.0, 1.0], n)
         own = kernel(x, x, weights)
-        drawn = np.linalg.cholesky(own + 1e-12 * np.eye(n)) @ coins.standard_normal((n, k))
-        moved = x + noise * coins.choice([-1.0, 1.0], (n, d))
+        drawn = np.linalg.cholesky(own + 1e-12 * np.eye(n)) @ randomness.standard_normal((n, k))
+        moved = x + noise * randomness.choice([-1.0, 1.0], (n, d))
         eye = lam * np.eye(n)
         exact = kernel(point[None], x, weights) @ np.linalg.solve(own + eye, y) / n
         private = kernel(point[None], moved, weights) @ np.linalg.solve(
@@ -99,13 +99,13 @@ def test_lemma_4_3_and_theorem_4_4_as_printed():
     ratio = (20**2 + math.log(10)) / 1000
     rho = math.sqrt(ratio) + ratio
     printed = 8 * 2 * noise / 1.1 + rho * 7 * (6 * 4 * 3 * 16) / 1.1**2
-    told = bounds.main_theorem_printed(
+    report = bounds.main_theorem_printed(
         0.5, 1e-3, 0.25, 2e-3, 0.01, 20, 1000, 0.1, 0.1, 7.0, 1.0, 1e-4, 4, 2.0, 3.0
     )
-    assert told["error"] == pytest.approx(printed, rel=1e-12)
-    assert told["epsilon"] == 0.75
-    assert told["delta"] == pytest.approx(3e-3)
-    assert told["probability"] == pytest.approx(0.89)
+    assert report["error"] == pytest.approx(printed, rel=1e-12)
+    assert report["epsilon"] == 0.75
+    assert report["delta"] == pytest.approx(3e-3)
+    assert report["probability"] == pytest.approx(0.89)
     proved = bounds.main_theorem(
         0.5, 1e-3, 0.25, 2e-3, 20, 1000, 0.1, 0.1, 7.0, 1.0, 1e-4, 4, 6.0, 2.0
     )
@@ -116,26 +116,26 @@ def test_lemma_4_3_and_theorem_4_4_as_printed():
 @pytest.mark.parametrize("same", [True, False])
 def test_entries_are_as_far_from_their_mean_as_lemma_e_10_says(same):
     """4000 draws, at most 5 % beyond: 200 at most, 270 is 5 sd more. Seeded."""
-    coins, m, norm = np.random.default_rng(3), 40, 1.5
+    randomness, m, norm = np.random.default_rng(3), 40, 1.5
     x = norm * np.array([0.6, 0.8])
     z = x if same else norm * np.array([1.0, 0.0])
-    weights = coins.standard_normal((4000, m, 2)) * 2
+    weights = randomness.standard_normal((4000, m, 2)) * 2
     entries = float(x @ z) * np.mean((weights @ x) * (weights @ z), axis=1)
-    far = np.abs(entries - 4 * float(x @ z) ** 2)
+    distance = np.abs(entries - 4 * float(x @ z) ** 2)
     most = bounds.entry_error(m, 0.05, norm, 4.0)
-    assert np.sum(far > most) <= 270
+    assert np.sum(distance > most) <= 270
     if same:
-        assert most <= 3 * np.quantile(far, 0.95)  # not without use
+        assert most <= 3 * np.quantile(distance, 0.95)  # not without use
 
 
 def test_the_whole_matrix_is_as_lemma_e_11_says():
-    coins = np.random.default_rng(4)
-    x = coins.standard_normal((4, 3))
+    randomness = np.random.default_rng(4)
+    x = randomness.standard_normal((4, 3))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     most = bounds.matrix_error(4, 50, 0.05)
     mean = (x @ x.T) ** 2
     beyond = sum(
-        np.linalg.norm(kernel(x, x, coins.standard_normal((50, 3))) - mean) > most
+        np.linalg.norm(kernel(x, x, randomness.standard_normal((50, 3))) - mean) > most
         for _ in range(400)
     )
     assert beyond <= 40  # 20 expected at most
@@ -152,12 +152,12 @@ def test_lemmas_e_10_to_e_12_as_printed():
 
 
 def test_no_moved_record_goes_beyond_lemma_e_12_proved():
-    coins = np.random.default_rng(5)
+    randomness = np.random.default_rng(5)
     worst = 0.0
     for _ in range(200):
-        weights, x = coins.standard_normal((4, 3)), coins.standard_normal((6, 3))
+        weights, x = randomness.standard_normal((4, 3)), randomness.standard_normal((6, 3))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
-        if coins.random() < 0.5:
+        if randomness.random() < 0.5:
             x[1:] = x[1]  # all along one direction
             x[0] = x[1]
         other = x.copy()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpcore import REPLACE_ONE, Public, PublicCoins, Refused, replace_features
+from dpcore import REPLACE_ONE, Public, PublicRandomness, Refused, replace_features
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.errors import NoClaimError
@@ -109,8 +109,8 @@ def test_equation_1_is_priced_for_reproduction_only():
 def test_rows_along_the_first_eigenvector_exceed_the_printed_movement():
     """n = 1000 rows B u_1(S), one moves radially: theory has 15 to 26 times psi at d = 512."""
     wide = domain(1000, columns=8, norm=1.0)
-    facts = Public(domain=wide, coins=PublicCoins(3), mu=1.0)
-    drawn = Neurons.draw(4, Inputs(domain=wide), facts.coins)
+    facts = Public(domain=wide, randomness=PublicRandomness(3), mu=1.0)
+    drawn = Neurons.draw(4, Inputs(domain=wide), facts.randomness)
     _, _, directions = np.linalg.svd(drawn.factor)
     rows = np.tile(directions[0] * (1 - 1e-12), (1000, 1))
     moved = rows.copy()
@@ -155,7 +155,7 @@ def test_promised_divergences_are_not_vacuous():
 
 
 def test_sampling_from_k_refuses_what_promises_nothing():
-    facts = Public(domain=domain(4, norm=1.0), coins=PublicCoins(3), mu=1.0)
+    facts = Public(domain=domain(4, norm=1.0), randomness=PublicRandomness(3), mu=1.0)
     learner = Printed(regularization=1.0, eta_min=0.5)
     query = learner.queries(facts)[0]
     claim = PromisedBound().sensitivity(query, learner, facts, MOVES)

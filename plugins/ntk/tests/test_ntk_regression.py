@@ -13,9 +13,9 @@ from dpcore import (
     REPLACE_ONE,
     Answer,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Refused,
-    SecretCoins,
+    SecretRandomness,
     replace_features,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -49,15 +49,15 @@ def facts(records=6, classes=None, **options):
     made = domain(records, **options)
     if classes is not None:
         made = attrs.evolve(made, labels=classes)
-    return Public(domain=made, coins=PublicCoins(7), mu=1.0)
+    return Public(domain=made, randomness=PublicRandomness(7), mu=1.0)
 
 
 @pytest.mark.parametrize(("count", "columns"), [(3, 5), (5, 5), (40, 5)])
 def test_the_kernel_is_the_gradient_product_of_the_drawn_neurons(count, columns):
     """Definition: the mean over neurons of (w.x)(w.z), times x.z. The weights are redrawn here."""
     public = facts(columns=columns)
-    drawn = Neurons.draw(count, Inputs(domain=public.domain), public.coins)
-    weights = public.coins.stream("neurons").normal((count, columns))
+    drawn = Neurons.draw(count, Inputs(domain=public.domain), public.randomness)
+    weights = public.randomness.stream("neurons").normal((count, columns))
     rows = np.random.default_rng(0).normal(size=(140, columns))
     expected = np.empty((140, 140))
     for i, x in enumerate(rows):
@@ -74,8 +74,8 @@ def test_the_kernel_is_the_gradient_product_of_the_drawn_neurons(count, columns)
 def test_infinitely_many_neurons_are_the_limit_of_many():
     public = facts(columns=3)
     rows = np.random.default_rng(0).normal(size=(20, 3))
-    limit = Neurons.draw(None, Inputs(domain=public.domain), public.coins)
-    many = Neurons.draw(200_000, Inputs(domain=public.domain), public.coins)
+    limit = Neurons.draw(None, Inputs(domain=public.domain), public.randomness)
+    many = Neurons.draw(200_000, Inputs(domain=public.domain), public.randomness)
     exact = (rows @ rows.T) ** 2
     assert ntk_matrix(rows, limit.hidden(rows)) == pytest.approx(exact, rel=1e-12)
     assert ntk_matrix(rows, many.hidden(rows)) == pytest.approx(exact, abs=0.02 * exact.max())
@@ -133,7 +133,7 @@ def test_no_attack_breaks_the_three_bounds(adjacency):
             bound=RegressionBound(),
             domain=public.domain,
             adjacency=adjacency,
-            coins=public.coins,
+            randomness=public.randomness,
         )
         for finding in falsify(case, Effort(pairs=300)):
             assert not finding.broken
@@ -167,7 +167,7 @@ def test_three_releases_cost_their_joint_curve():
         epsilon=9,
     )
     (release,) = made.schedule.releases
-    kernel, inputs, labels = (release.asks[q] for q in ("kernel", "inputs", "labels"))
+    kernel, inputs, labels = (release.queries[q] for q in ("kernel", "inputs", "labels"))
     assert kernel.mechanism.lam0 == 10
     theta = row_movement(0.05, 1.0, 1.0) / math.sqrt(10)
     fixed = inputs.mechanism.noise_multiplier**-2 + labels.mechanism.noise_multiplier**-2
@@ -223,7 +223,7 @@ def test_coefficients_are_unbiased_where_nothing_is_added():
     targets = rng.normal(size=(4, 2))
     found = np.array([
         dual_coefficients(
-            wishart_mean(covariance, 12, SecretCoins.rehearsal(draw).noise(0, "kernel", 1)),
+            wishart_mean(covariance, 12, SecretRandomness.rehearsal(draw).noise(0, "kernel", 1)),
             0.0, 12, targets,
         )
         for draw in range(600)
@@ -316,7 +316,7 @@ def test_a_plan_calibrates_to_the_tables_number_of_samples():
         },
         epsilon=4,
     )
-    found = made.schedule.releases[0].asks["kernel"].mechanism.samples
+    found = made.schedule.releases[0].queries["kernel"].mechanism.samples
     expected = samples_sound(4.0, 1e-5, lam0=10.0, radius=0.01, largest=1.0)
     assert abs(found - expected) <= 0.01 * expected
 

@@ -20,12 +20,12 @@ def test_no_number_of_the_figure_is_compared_and_the_substitute_says_so():
 
 def test_the_mean_of_squares_has_the_matrix_for_its_mean():
     """An entry's sd is sqrt((K_ij^2 + K_ii K_jj)/k): 6 of them allowed."""
-    coins = np.random.default_rng(0)
-    half = coins.standard_normal((4, 4))
+    randomness = np.random.default_rng(0)
+    half = randomness.standard_normal((4, 4))
     matrix = half @ half.T
-    found = sampled(matrix, 20_000, coins)
-    spread = np.sqrt((matrix**2 + np.outer(matrix.diagonal(), matrix.diagonal())) / 20_000)
-    assert np.all(np.abs(found - matrix) <= 6 * spread)
+    found = sampled(matrix, 20_000, randomness)
+    deviation = np.sqrt((matrix**2 + np.outer(matrix.diagonal(), matrix.diagonal())) / 20_000)
+    assert np.all(np.abs(found - matrix) <= 6 * deviation)
 
 
 def test_the_noise_of_the_inputs_is_a_laplace_law_cut_at_its_bound():
@@ -42,16 +42,16 @@ def test_the_noise_of_the_inputs_is_a_laplace_law_cut_at_its_bound():
 
 def test_the_regression_is_the_papers():
     """K(x, X)^T (K + lam)^{-1} Y, one column a class."""
-    coins = np.random.default_rng(2)
-    x, y = coins.standard_normal((8, 3)), np.array([0, 1, 2, 0, 1, 2, 0, 1.0])
-    fit = fit_kernel(x, y, coins, **GIVEN)
+    randomness = np.random.default_rng(2)
+    x, y = randomness.standard_normal((8, 3)), np.array([0, 1, 2, 0, 1, 2, 0, 1.0])
+    fit = fit_kernel(x, y, randomness, **GIVEN)
     rows = x / np.linalg.norm(x, axis=1, keepdims=True)
     by_hand = [
-        [float(a @ b) * float(a @ fit.spread @ b) for b in rows] for a in rows
+        [float(a @ b) * float(a @ fit.noise_distribution @ b) for b in rows] for a in rows
     ] + 2.0 * np.eye(8)
     wanted = np.linalg.inv(by_hand) @ np.eye(3)[y.astype(int)]
     assert np.allclose(fit.coefficients, wanted)
-    assert np.allclose(fit.features(x[:2]), kernel(rows[:2], rows, fit.spread))
-    noisy = fit_kernel(x, y, coins, epsilon=1, **GIVEN)
+    assert np.allclose(fit.features(x[:2]), kernel(rows[:2], rows, fit.noise_distribution))
+    noisy = fit_kernel(x, y, randomness, epsilon=1, **GIVEN)
     assert not np.allclose(noisy.coefficients, fit.coefficients)
     assert noisy.rows == pytest.approx(rows, abs=1e-4)

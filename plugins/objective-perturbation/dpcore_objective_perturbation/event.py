@@ -78,11 +78,11 @@ class ObjectivePerturbationEvent(Event, VectorCurve):
         near = 1 - np.exp(np.minimum(shifted - mu * mu / 2, 0.0)) * mean * (1 - _ROUNDING)
         beyond = np.maximum(shifted, mu * mu / 2)
         if self.degrees == 1:
-            far = 2 * gaussian_curve(beyond, mu)
+            outer = 2 * gaussian_curve(beyond, mu)
         else:
             # e^t Phi(-b) = phi(a)/phi(b) Phi(-b), for a = t/mu - mu/2 and b = t/mu + mu/2
             low, high = beyond / mu - mu / 2, beyond / mu + mu / 2
             tail = scipy.special.erfcx(high * math.sqrt(0.5)) * np.exp(-low * low / 2)
-            far = mu * math.sqrt(math.pi / 2) * tail * (1 + _ROUNDING)
-        values = np.where(shifted < mu * mu / 2, near, far) * (1 + _ROUNDING) + _IMPOSSIBLE
+            outer = mu * math.sqrt(math.pi / 2) * tail * (1 + _ROUNDING)
+        values = np.where(shifted < mu * mu / 2, near, outer) * (1 + _ROUNDING) + _IMPOSSIBLE
         return np.asarray(np.clip(values, 0.0, 1.0))

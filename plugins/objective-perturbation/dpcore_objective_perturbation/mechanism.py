@@ -22,7 +22,7 @@ from dpcore import REPLACE_LABEL, Distance, Event, Mechanism, Query, Sensitivity
 from dpcore.checks import fraction, positive
 from dpcore.claims.events.composition import ComposedEvent
 from dpcore.claims.mechanisms.gaussian import Gaussian
-from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_distribution
 from dpcore.errors import ContractError, ReleaseError, need
 from dpcore.mechanism import Arithmetic, Needs, free
 from dpcore.randomness import Stream
@@ -106,8 +106,8 @@ class ObjectivePerturbation(Mechanism):
         """
         query = _objective(query)
         process = query.process(value)
-        law = gaussian_law(2.0**_BITS, query.real_size)
-        steps = law.symmetric(query.real_size, noise)
+        distribution = gaussian_distribution(2.0**_BITS, query.real_size)
+        steps = distribution.symmetric(query.real_size, noise)
         need(bool((np.abs(steps) <= _STEPS).all()), ReleaseError, "noise beyond what is paid for")
         term = np.ldexp(steps.astype(np.float64) * self.std(query, sensitivity), -_BITS)
         theta = process.step(0, term.reshape(query.shape))

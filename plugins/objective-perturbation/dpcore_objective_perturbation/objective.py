@@ -46,16 +46,16 @@ class ObjectiveQuery(ProcessQuery):
     curvature: float = attrs.field(validator=positive)
     most: int = attrs.field(validator=positive_integer)
 
-    def tolerance(self, reach: float) -> float:
+    def tolerance(self, cutoff: float) -> float:
         """How long the gradient may be at what is computed, for a linear term of this length.
 
         Eight times what a computed gradient and a step may err by, over all datasets and all points
         of the search, which are at most twice as long as the minimiser.
         """
         count, ridge = self.most, self.ridge
-        longest = 2 * (count * self.slope + reach) / ridge
+        longest = 2 * (count * self.slope + cutoff) / ridge
         terms = (
-            count * (self.curvature * longest + self.slope + 2) + 2 * ridge * longest + 2 * reach
+            count * (self.curvature * longest + self.slope + 2) + 2 * ridge * longest + 2 * cutoff
         )
         roundings = gamma(count + self.real_size + 32) * terms
         step = 4 * UNIT * (count * self.curvature + ridge) * longest

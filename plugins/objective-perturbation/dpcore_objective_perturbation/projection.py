@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, PublicCoins
+from dpcore import Domain, PublicRandomness
 from dpcore.checks import positive_integer
 from dpcore.encoding.tables import row_lengths
 from dpcore.models import FeatureMap, Features
@@ -66,8 +66,8 @@ class RandomProjection(FeatureMap):
         """The other map's: rows are projected on its ball."""
         return self.features.norm(domain)
 
-    def draw(self, domain: Domain, coins: PublicCoins) -> Features:
+    def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
         """The other map's features, and a normal matrix, from public coins."""
         shape = (self.features.width(domain), self.count)
-        matrix = shared(coins.stream("projection").normal(shape) / math.sqrt(self.count))
-        return _Projected(self.features.draw(domain, coins), matrix, self.norm(domain))
+        matrix = shared(randomness.stream("projection").normal(shape) / math.sqrt(self.count))
+        return _Projected(self.features.draw(domain, randomness), matrix, self.norm(domain))

@@ -31,7 +31,7 @@ from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models import FeatureMap, LinearModel, ScoringModel
 from dpcore.models.features.base import row_by_row
 from dpcore.models.features.identity import Identity
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore.rounding import up
 from dpcore_linear.affine import Affine
 from dpcore_models.solvers.slopes import logistic, square
@@ -99,13 +99,13 @@ class Regression(OneShot):
         )
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> Any:
         """PRIVATE: from a linear term to the minimiser; it draws nothing."""
         domain, objective = public.domain, self.objective(public.domain)
         # A row at most as long as the map's norm is at most 1 long after this, rounded or not.
         longest = up(self.features.norm(domain), roundings=8)
-        feature_map = self.features.drawn(domain, public.coins)
+        feature_map = self.features.drawn(domain, public.randomness)
         rows = row_by_row(feature_map, records.features, self.features.width(domain)) / longest
         labels = np.clip(records.labels / domain.label_bound, -1.0, 1.0)
         loss = logistic if domain.classes else square
@@ -120,7 +120,7 @@ class Regression(OneShot):
         unit = domain.label_bound / up(self.features.norm(domain), roundings=8)
         return LinearModel(
             domain=domain,
-            features=self.features.drawn(domain, public.coins),
+            features=self.features.drawn(domain, public.randomness),
             coefficients=unit * np.asarray(answers["minimiser"]),
         )
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy
 
-from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Query, Refused, SecretCoins
+from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Query, Refused, SecretRandomness
 from dpcore.claims.events.gaussian import gaussian_delta
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
@@ -18,7 +18,7 @@ from dpcore.event import Direction
 from dpcore.functions import Process
 from dpcore.learner import Public
 from dpcore.models.features.identity import Identity
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.records import Records
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
@@ -148,7 +148,7 @@ def facts_of(*, labels=None, exact=None, limit=60, width=2):
     domain = Domain(
         columns=columns, target="y", labels=labels or Range(-1, 1), exact=exact, limit=limit
     )
-    return Public(domain=domain, coins=PublicCoins(7), mu=1.0)
+    return Public(domain=domain, randomness=PublicRandomness(7), mu=1.0)
 
 
 def records(count, width, seed, classes=False):
@@ -198,7 +198,7 @@ def release_of(learner, facts, multiplier, seed, process=None, adjacency=ADD_REM
     (query,) = learner.queries(facts)
     claim = RegressionBound().sensitivity(query, learner, facts, adjacency)
     mechanism = ObjectivePerturbation(noise_multiplier=multiplier)
-    stream = SecretCoins.rehearsal(seed).noise(0, "minimiser", 1)
+    stream = SecretRandomness.rehearsal(seed).noise(0, "minimiser", 1)
     return mechanism.release(process, query, claim, stream), mechanism, query, claim
 
 
@@ -301,9 +301,9 @@ def test_a_failing_process_tells_the_type_of_its_error_alone():
         raise ValueError("record 3.14")
 
     learner, facts = Regression(regularization=2.0, features=Identity()), facts_of()
-    with pytest.raises(ReleaseError, match=r"\(ValueError\)$") as told:
+    with pytest.raises(ReleaseError, match=r"\(ValueError\)$") as caught:
         release_of(learner, facts, 1.0, 1, Process(function=fail, shape=(2,)))
-    assert "3.14" not in str(told.value)
+    assert "3.14" not in str(caught.value)
     with pytest.raises(ContractError, match="no process"):
         release_of(learner, facts, 1.0, 1, np.zeros(2))
     query = Query(name="mean", shape=(2,), distance="l2")
@@ -315,12 +315,14 @@ def test_projected_rows_stay_on_the_ball_of_the_other_map():
     inner = Cosines(count=40, bandwidth=1.0)
     features = RandomProjection(features=inner, count=5)
     facts = facts_of()
-    drawn = features.drawn(facts.domain, facts.coins)
+    drawn = features.drawn(facts.domain, facts.randomness)
     rows = np.random.default_rng(1).uniform(-1, 1, (200, 2))
     lengths = np.linalg.norm(drawn(rows), axis=1)
     assert lengths.max() <= features.norm(facts.domain)
     # Without the ball many of them would be longer: chi-square of five degrees over five.
-    unbounded = np.linalg.norm(inner.drawn(facts.domain, facts.coins)(rows) @ drawn.matrix, axis=1)
+    unbounded = np.linalg.norm(
+        inner.drawn(facts.domain, facts.randomness)(rows) @ drawn.matrix, axis=1
+    )
     assert unbounded.max() > 1.05
     # A row alone has the same features, to the last bit.
     assert (drawn(rows[3:4]) == drawn(rows)[3:4]).all()

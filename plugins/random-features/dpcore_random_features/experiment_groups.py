@@ -25,7 +25,7 @@ class RidgeFit:
 
 
 def fit_ridge(
-    x: Floats, y: Floats, coins: np.random.Generator, *, regularization: float
+    x: Floats, y: Floats, randomness: np.random.Generator, *, regularization: float
 ) -> RidgeFit:
     r"""Least squares on the columns with a ridge: :math:`(X^TX+\lambda I)^{-1}X^Ty`."""
     # In sum form, as the paper has it: no division by the number of records.

@@ -61,7 +61,7 @@ def cosines(x: Floats, frequencies: Floats, phases: Floats) -> Floats:
 def fit_cosines(
     x: Floats,
     y: Floats,
-    coins: np.random.Generator,
+    randomness: np.random.Generator,
     *,
     features: int,
     frequency_sd: float,
@@ -78,9 +78,9 @@ def fit_cosines(
         rate: Of `sgd`.
     """
     # Frequencies, phases and order come from one generator in this order, so that runs repeat.
-    frequencies = frequency_sd * coins.standard_normal((x.shape[1], features))
-    phases = 2 * math.pi * coins.random(features)
-    order = coins.integers(len(y), size=len(y))
+    frequencies = frequency_sd * randomness.standard_normal((x.shape[1], features))
+    phases = 2 * math.pi * randomness.random(features)
+    order = randomness.integers(len(y), size=len(y))
 
     def solve(matrix: Floats) -> Floats:
         if solver == "pinv":
@@ -127,13 +127,13 @@ def descent(matrix: Floats, y: Floats, order: NDArray[np.int64], rate: float) ->
     return weights
 
 
-def f1(coins: np.random.Generator, records: int, *, columns: int) -> tuple[Floats, Floats]:
+def f1(randomness: np.random.Generator, records: int, *, columns: int) -> tuple[Floats, Floats]:
     r"""Standard normal rows, labels :math:`\sqrt{1+\|x\|_2}`."""
-    x = coins.standard_normal((records, columns))
+    x = randomness.standard_normal((records, columns))
     return x, np.sqrt(1 + np.linalg.norm(x, axis=1))
 
 
-def f2(coins: np.random.Generator, records: int, *, columns: int) -> tuple[Floats, Floats]:
+def f2(randomness: np.random.Generator, records: int, *, columns: int) -> tuple[Floats, Floats]:
     r"""Standard normal rows, labels :math:`\sum_i\exp(-|x_i|)`."""
-    x = coins.standard_normal((records, columns))
+    x = randomness.standard_normal((records, columns))
     return x, np.exp(-np.abs(x)).sum(axis=1)

@@ -34,12 +34,12 @@ class ScaledNoise:
     N, whatever is fitted, or the number of coefficients if left out.
     """
 
-    spread: Spread
+    noise_distribution: Spread
 
     def __call__(
         self,
         fit: Fit,
-        coins: np.random.Generator,
+        randomness: np.random.Generator,
         count: int,
         *,
         epsilon: float,
@@ -50,8 +50,8 @@ class ScaledNoise:
         """Shape (count, coefficients)."""
         # N of the formula may differ from what was fitted:
         # the paper gives both models the same noise.
-        std = self.spread(epsilon, delta, movement, features or fit.coefficients.size)
-        return std * coins.standard_normal((count, fit.coefficients.size))
+        std = self.noise_distribution(epsilon, delta, movement, features or fit.coefficients.size)
+        return std * randomness.standard_normal((count, fit.coefficients.size))
 
     def variance(
         self,
@@ -64,7 +64,10 @@ class ScaledNoise:
     ) -> float:
         """The variance of one coordinate of the noise."""
         # A number that is given leaves the coefficients unsolved.
-        return self.spread(epsilon, delta, movement, features or fit.coefficients.size) ** 2
+        return (
+            self.noise_distribution(epsilon, delta, movement, features or fit.coefficients.size)
+            ** 2
+        )
 
     def loss(
         self,
@@ -77,8 +80,10 @@ class ScaledNoise:
         features: int | None = None,
     ) -> float:
         """The least epsilon at delta of two outputs that are `moved` apart."""
-        spread = self.spread(epsilon, delta, movement, features or fit.coefficients.size)
-        return least_epsilon(float(np.linalg.norm(moved)), spread, delta)
+        noise_distribution = self.noise_distribution(
+            epsilon, delta, movement, features or fit.coefficients.size
+        )
+        return least_epsilon(float(np.linalg.norm(moved)), noise_distribution, delta)
 
 
 @attrs.frozen(eq=False)
@@ -88,7 +93,7 @@ class GammaNoise:
     def __call__(
         self,
         fit: Fit,
-        coins: np.random.Generator,
+        randomness: np.random.Generator,
         count: int,
         *,
         epsilon: float,
@@ -98,9 +103,9 @@ class GammaNoise:
         """Shape (count, N); Delta is `movement` over sqrt(N)."""
         size = fit.coefficients.size
         # A normal vector over its length is uniform on the sphere; the length is drawn apart.
-        directions = coins.standard_normal((count, size))
+        directions = randomness.standard_normal((count, size))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        lengths = coins.gamma(size, movement / (math.sqrt(size) * epsilon), size=count)
+        lengths = randomness.gamma(size, movement / (math.sqrt(size) * epsilon), size=count)
         noise: Floats = lengths[:, None] * directions
         return noise
 

@@ -33,7 +33,7 @@ from dpcore.errors import ParameterError
 from dpcore.models import Features, LinearNoiseModel
 from dpcore.models.description import ShownModel
 from dpcore.models.linear import in_blocks
-from dpcore.randomness import LearnerCoins, Stream
+from dpcore.randomness import LearnerRandomness, Stream
 from dpcore.rounding import up
 from dpcore.sensitivity import Conditional, Refuted
 from dpcore_models.features.frequencies import gaussian_frequencies
@@ -154,7 +154,7 @@ class MinNorm(OneShot):
 
     def draw(self, public: Public) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Frequencies and, for cosines, phases."""
-        stream = public.coins.stream("features")
+        stream = public.randomness.stream("features")
         bandwidth = 1 / math.sqrt(self.variance)
         frequencies = gaussian_frequencies(stream, public.domain.width, self.count, bandwidth)
         if self.waves == "complex":
@@ -168,7 +168,7 @@ class MinNorm(OneShot):
         return (Query(name="coefficients", shape=shape, distance=Distance.L2, field=field),)
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
         """The shortest interpolant, or Kaczmarz's way towards it."""
         waves = Waves(*self.draw(public))

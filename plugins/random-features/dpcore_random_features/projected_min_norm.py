@@ -24,7 +24,7 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import positive
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore_models.learners.regression import FeatureRegression
 from dpcore_models.theorems.projection import ball_diameter
 from dpcore_random_features.solvers.ball import into_ball
@@ -52,10 +52,10 @@ class ProjectedMinNorm(FeatureRegression):
     radius: float = attrs.field(validator=positive)
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
         """A point of the ball, whatever the records."""
-        features = self.features.drawn(public.domain, public.coins)
+        features = self.features.drawn(public.domain, public.randomness)
         interpolant = fit_min_norm(features, query.shape[0], records.features, records.labels)
         # Whatever the solver returns is projected: the bound rests on this line alone.
         return into_ball(interpolant, self.radius)

@@ -26,7 +26,7 @@ from dpcore import (
 )
 from dpcore.checks import positive
 from dpcore.query import Reads
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore_models.learners.regression import FeatureRegression
 from dpcore_models.theorems.ridge import ridge_replace_one
 from dpcore_random_features.solvers.ridge import (
@@ -58,7 +58,7 @@ class Ridge(FeatureRegression):
     regularization: float = attrs.field(validator=positive)
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
         """The exact minimiser, to within the declared solver error."""
         # m is the domain's public number and not a count of these rows: Lam = m lam stays public.

@@ -130,12 +130,12 @@ class Conditions(NamedTuple):
 
     Args:
         dimension: d against ln(m/delta'), up to the paper's unspecified C1.
-        spread: gamma^2 sigma^2 against 4 ln(2m/eta), exactly.
+        noise_distribution: gamma^2 sigma^2 against 4 ln(2m/eta), exactly.
         features: N against eta^-2 m ln(2m/delta'), up to the paper's unspecified C2.
     """
 
     dimension: float
-    spread: float
+    noise_distribution: float
     features: float
 
 
@@ -159,6 +159,6 @@ def theorem_8_conditions(
     _q(eta)
     return Conditions(
         dimension=columns / math.log(records / delta),
-        spread=data_variance * frequency_variance / (4 * math.log(2 * records / eta)),
+        noise_distribution=data_variance * frequency_variance / (4 * math.log(2 * records / eta)),
         features=count * eta**2 / (records * math.log(2 * records / delta)),
     )

@@ -62,17 +62,17 @@ def follow(tree, path):
 
 
 def test_the_shortest_interpolant_is_the_pseudo_inverse_s_with_repeated_rows():
-    coins = np.random.default_rng(0)
-    matrix, y = coins.standard_normal((12, 40)), coins.standard_normal(12)
+    randomness = np.random.default_rng(0)
+    matrix, y = randomness.standard_normal((12, 40)), randomness.standard_normal(12)
     matrix[3] = matrix[7]
     assert np.allclose(shortest(matrix, y), np.linalg.pinv(matrix) @ y, atol=1e-10)
 
 
 def test_the_features_are_the_published_code_s():
     """sqrt(2/N) cos(w.x + b): norm near 1, and w of the stated standard deviation."""
-    coins = np.random.default_rng(1)
-    x, y = coins.random((20, 3)), coins.random(20)
-    fit = fit_cosines(x, y, coins, features=5000, frequency_sd=4, solver="kaczmarz")
+    randomness = np.random.default_rng(1)
+    x, y = randomness.random((20, 3)), randomness.random(20)
+    fit = fit_cosines(x, y, randomness, features=5000, frequency_sd=4, solver="kaczmarz")
     by_hand = [
         math.sqrt(2 / 5000) * math.cos(float(x[2] @ fit.frequencies[:, k]) + fit.phases[k])
         for k in range(5)
@@ -89,13 +89,13 @@ def test_descent_is_least_squares_row_by_row():
 
 def test_the_noises_have_the_papers_variances():
     """sigma^2 = 2 ln(1.25/delta) Delta^2/eps^2; Gamma: E|z|^2 = N(N+1) Delta^2/eps^2."""
-    coins = np.random.default_rng(2)
-    x, y = coins.random((5, 2)), coins.random(5)
-    fit = fit_cosines(x, y, coins, features=400, frequency_sd=1, solver="kaczmarz")
-    told = {"epsilon": 0.5, "delta": 1e-5, "movement": 4}
-    normal = ALGORITHM_NOISE(fit, coins, 500, **told)
+    randomness = np.random.default_rng(2)
+    x, y = randomness.random((5, 2)), randomness.random(5)
+    fit = fit_cosines(x, y, randomness, features=400, frequency_sd=1, solver="kaczmarz")
+    report = {"epsilon": 0.5, "delta": 1e-5, "movement": 4}
+    normal = ALGORITHM_NOISE(fit, randomness, 500, **report)
     assert normal.var() == pytest.approx(2 * math.log(1.25e5) * 16 / 400 / 0.25, rel=0.02)
-    gamma = GAMMA_NOISE(fit, coins, 500, **told)
+    gamma = GAMMA_NOISE(fit, randomness, 500, **report)
     square = np.mean(np.sum(gamma**2, axis=1))
     assert square == pytest.approx(400 * 401 * 16 / 400 / 0.25, rel=0.03)
 

@@ -121,11 +121,11 @@ def test_the_parity_of_noise_alone_is_that_of_a_noisy_model():
     matrix = fit.features(x)
     noises = 1e6 * rng.normal(size=(40, FEATURES))
     ridge = np.linalg.lstsq(matrix, y, rcond=None)[0]
-    alone, noisy = (
+    single, noisy = (
         np.mean([parity(matrix @ (theta + z), groups, 0) for z in noises])
         for theta in (np.zeros(FEATURES), ridge)
     )
-    assert noisy == pytest.approx(alone, abs=1e-3)
+    assert noisy == pytest.approx(single, abs=1e-3)
 
 
 def test_the_distance_by_sex_depends_on_the_grid():

@@ -17,9 +17,9 @@ def sides(name, **options):
 
 def delta_of_noise(multiplier, epsilon):
     """Of N(0, s^2) against N(1, s^2), by the definition."""
-    law = scipy.stats.norm(0, multiplier)
+    distribution = scipy.stats.norm(0, multiplier)
     grid = np.linspace(-12 * multiplier, 12 * multiplier + 1, 400_001)
-    excess = law.pdf(grid - 1) - math.exp(epsilon) * law.pdf(grid)
+    excess = distribution.pdf(grid - 1) - math.exp(epsilon) * distribution.pdf(grid)
     return scipy.integrate.simpson(np.maximum(excess, 0), x=grid)
 
 

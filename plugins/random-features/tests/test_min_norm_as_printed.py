@@ -12,13 +12,13 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Records,
     Refused,
     Registry,
     Release,
-    SecretCoins,
+    SecretRandomness,
     price,
 )
 from dpcore.claims.events.gaussian import gaussian_mu
@@ -44,12 +44,12 @@ from dpcore_random_features.real_noise import RealNoise
 
 from doubles import domain
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "coefficients", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "coefficients", 1)
 ASSUMED = ("label_norm", "no_failure", "spectrum")
 
 
 def public(records=12, columns=4):
-    return Public(domain=domain(records, columns), coins=PublicCoins(3))
+    return Public(domain=domain(records, columns), randomness=PublicRandomness(3))
 
 
 def fit(learner, facts, rows, labels):
@@ -143,7 +143,9 @@ def test_kaczmarz_draws_its_rows_from_its_own_secret_stream():
     (query,) = learner.queries(facts)
     records = Records(features=rows, labels=labels)
     one, same, other = (
-        learner.statistic(query, records, facts, SecretCoins.rehearsal(seed).learner(0, "c", 1))
+        learner.statistic(
+            query, records, facts, SecretRandomness.rehearsal(seed).learner(0, "c", 1)
+        )
         for seed in (0, 0, 1)
     )
     assert (one == same).all()
@@ -230,7 +232,7 @@ def test_real_noise_publishes_the_imaginary_part_exactly_and_carries_no_claim():
     value = np.arange(50) + 1j * np.arange(50)[::-1]
     refuted, sound = bounded(Algorithm1(), learner), bounded(LiaoLemma9(), learner)
     released = RealNoise(noise_multiplier=2.0).release(
-        value, query, refuted, SecretCoins.draw().noise(0, "coefficients", 1)
+        value, query, refuted, SecretRandomness.draw().noise(0, "coefficients", 1)
     )
     assert (released.imag == value.imag).all()
     assert (released.real != value.real).all()
@@ -312,5 +314,5 @@ def test_theorem_11_needs_8192_where_32_is_printed():
 def test_theorem_8_is_far_from_the_experiments():
     """The wine setting of the paper: gamma^2 sigma^2 = 7.9 against 32."""
     found = utility.theorem_8_conditions(11, 566, 4000, 0.375, 0.01, 7.9 / 40, 40)
-    assert 1 / found.spread == pytest.approx(32 / 7.9, rel=0.02)
+    assert 1 / found.noise_distribution == pytest.approx(32 / 7.9, rel=0.02)
     assert found.features < 1

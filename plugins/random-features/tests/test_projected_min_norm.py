@@ -8,10 +8,10 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Records,
     Refused,
-    SecretCoins,
+    SecretRandomness,
     replace_features,
 )
 from dpcore.models.features.identity import Identity
@@ -21,8 +21,8 @@ from dpcore_random_features.projected_min_norm import ProjectedMinNorm, Projecte
 from doubles import domain
 
 RELATIONS = [ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL, replace_features(0.1, label=False)]
-FACTS = Public(domain=domain(records=None), coins=PublicCoins(5))
-SECRET = SecretCoins.rehearsal(0).learner(0, "coefficients", 1)
+FACTS = Public(domain=domain(records=None), randomness=PublicRandomness(5))
+SECRET = SecretRandomness.rehearsal(0).learner(0, "coefficients", 1)
 
 
 def claim(learner, adjacency):
@@ -84,7 +84,7 @@ def test_inside_the_ball_it_is_the_interpolant():
     learner = ProjectedMinNorm(features=CosSin(count=30), radius=1e6)
     rng = np.random.default_rng(4)
     rows, labels = rng.uniform(-1, 1, (9, 2)), rng.uniform(-1, 1, 9)
-    phi = learner.features.draw(FACTS.domain, FACTS.coins)(rows)
+    phi = learner.features.draw(FACTS.domain, FACTS.randomness)(rows)
     expected = np.linalg.lstsq(phi, labels, rcond=None)[0]
     found = fit(learner, rows, labels)
     assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)

@@ -5,7 +5,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicCoins, Range, Records, SecretCoins
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Domain,
+    Public,
+    PublicRandomness,
+    Range,
+    Records,
+    SecretRandomness,
+)
 from dpcore.bound import Refused
 from dpcore.errors import ParameterError
 from dpcore.models.features.identity import Identity
@@ -33,11 +42,11 @@ def unit_disc(records):
 
 def setting(records, lam, features=None):
     learner = Ridge(features=features or Identity(), regularization=lam)
-    public = Public(domain=unit_disc(records), coins=PublicCoins(3))
+    public = Public(domain=unit_disc(records), randomness=PublicRandomness(3))
     (query,) = learner.queries(public)
     bound = RidgeReplaceOne().sensitivity(query, learner, public, REPLACE_ONE)
     assert isinstance(bound, Sensitivity)
-    secret = SecretCoins.rehearsal(0).learner(0, "coefficients", 1)
+    secret = SecretRandomness.rehearsal(0).learner(0, "coefficients", 1)
 
     def statistic(x, y):
         return learner.statistic(query, Records(features=x, labels=y), public, secret)
@@ -78,11 +87,11 @@ def test_the_construction_of_the_theorem_comes_within_a_fifth_of_the_bound(recor
         norm=kappa,
     )
     learner = Ridge(features=Identity(), regularization=lam)
-    public = Public(domain=domain, coins=PublicCoins(0))
+    public = Public(domain=domain, randomness=PublicRandomness(0))
     (query,) = learner.queries(public)
     bound = RidgeReplaceOne().sensitivity(query, learner, public, REPLACE_ONE)
     assert records * lam >= 50 * kappa**2
-    secret = SecretCoins.rehearsal(0).learner(0, "coefficients", 1)
+    secret = SecretRandomness.rehearsal(0).learner(0, "coefficients", 1)
     base = min(np.sqrt(lam), kappa)
     worst = 0.0
     for t in np.linspace(0, np.pi, 200):
@@ -170,7 +179,7 @@ def test_published_values_of_t4_are_reproduced(lam, records, expected):
 
 def test_the_bound_refuses_what_it_cannot_cover():
     learner = Ridge(features=Identity(), regularization=0.1)
-    public = Public(domain=unit_disc(10), coins=PublicCoins(0))
+    public = Public(domain=unit_disc(10), randomness=PublicRandomness(0))
     (query,) = learner.queries(public)
     refused = RidgeReplaceOne().sensitivity(query, learner, public, ADD_REMOVE)
     assert isinstance(refused, Refused)

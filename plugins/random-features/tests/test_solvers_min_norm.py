@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 from dpcore.domain.domain import Domain, Range
 from dpcore.models.features.base import Features
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_models.features.cosines import Cosines
 from dpcore_models.features.turns import BLOCK
@@ -76,10 +76,10 @@ def test_it_never_raises_and_is_always_finite(phi, label):
 
 
 def drawn(kind, count, columns, bandwidth=0.7):
-    coins = PublicCoins(0)
+    randomness = PublicRandomness(0)
     columns = {f"x{i}": Range(-1, 1) for i in range(columns)}
     facts = Domain(columns=columns, target="y", labels=Range(-1, 1), limit=10_000)
-    return kind(count=count, bandwidth=bandwidth).draw(facts, coins)
+    return kind(count=count, bandwidth=bandwidth).draw(facts, randomness)
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Records,
     Refused,
-    SecretCoins,
+    SecretRandomness,
     Sensitivity,
     replace_features,
 )
@@ -25,13 +25,13 @@ from dpcore_random_features.huber_ridge import HuberRidgeBound, HuberRidgeLearne
 from doubles import domain
 
 RELATIONS = [ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL, replace_features(0.5, label=True)]
-SECRET = SecretCoins.rehearsal(0).learner(0, "coefficients", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "coefficients", 1)
 
 
 def public(limit=None, columns=2, **options):
     return Public(
         domain=domain(records=None, limit=limit, columns=columns, norm=1.0, **options),
-        coins=PublicCoins(5),
+        randomness=PublicRandomness(5),
     )
 
 

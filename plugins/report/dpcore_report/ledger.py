@@ -9,7 +9,7 @@ from markupsafe import Markup
 from dpcore.errors import LedgerError, need
 from dpcore.guarantee import rounded_up
 from dpcore.ledger.book import Ledger
-from dpcore.ledger.entries import ChargeShare, charge_shares, latest
+from dpcore.ledger.entries import ChargeFraction, charge_fractions, latest
 from dpcore.models.description import Lines
 from dpcore_report.pictures import Additions, drawn
 from dpcore_report.results import readable
@@ -39,8 +39,8 @@ def ledger_report(ledger: Ledger) -> bytes:
         f"the ledger {ledger.name!r} is damaged: {'; '.join(verification.faults)}",
     )
     # Shares are computed again from the entries, by the ledger's own notion of composition.
-    total, charges = ledger.total, list(charge_shares(ledger.total, ledger.iterate_rows()))
-    shares = [charge.share for charge in charges]
+    total, charges = ledger.total, list(charge_fractions(ledger.total, ledger.iterate_rows()))
+    fractions = [charge.share for charge in charges]
     entries, entry_count = latest(ledger.iterate_rows(), _ENTRIES)
     return filled(
         "ledger.html",
@@ -53,18 +53,18 @@ def ledger_report(ledger: Ledger) -> bytes:
         epsilon=rounded_up(total.epsilon),
         left=ledger.left().describe(),
         name=ledger.name,
-        picture=_draw_spending(shares) if charges else "",
+        picture=_draw_spending(fractions) if charges else "",
         rows=verification.rows,
-        shares=_shares(charges),
+        shares=_fractions(charges),
         sums=_SUMS[total.notion],
         total=total,
-        used=_percent(sum(shares)),
+        used=_percent(sum(fractions)),
     ).encode()
 
 
-def _draw_spending(shares: Sequence[float]) -> Markup:
+def _draw_spending(fractions: Sequence[float]) -> Markup:
     """The share of the budget that is spent after each charge; of very many, after some."""
-    spent = 100 * np.concatenate([[0.0], np.cumsum(shares)])
+    spent = 100 * np.concatenate([[0.0], np.cumsum(fractions)])
     charges = np.unique(np.linspace(0, spent.size - 1, _STEPS).astype(int))
     # Twice each, so that the line climbs in steps.
     steps, heights = np.repeat(charges, 2)[1:], np.repeat(spent[charges], 2)[:-1]
@@ -75,20 +75,20 @@ def _draw_spending(shares: Sequence[float]) -> Markup:
     return drawn(line, Additions(reference=((0.0, 100.0), (end, 100.0))))
 
 
-def _shares(charges: Sequence[ChargeShare]) -> list[tuple[str, int, str, str]]:
+def _fractions(charges: Sequence[ChargeFraction]) -> list[tuple[str, int, str, str]]:
     """What was spent on what, the largest share first; runs of one spec together, and named."""
     by_purpose: dict[str, tuple[int, float]] = {}
     runs: dict[str, list[str]] = {}
     for charge in charges:
         # Runs of one spec have its name with a number: count them as one purpose.
         purpose = re.sub(r"-\d+\Z", "", charge.what) or "not named"
-        count, share = by_purpose.get(purpose, (0, 0.0))
-        by_purpose[purpose] = count + 1, share + charge.share
+        count, fraction = by_purpose.get(purpose, (0, 0.0))
+        by_purpose[purpose] = count + 1, fraction + charge.share
         runs.setdefault(purpose, []).append(charge.what)
     ordered = sorted(by_purpose.items(), key=lambda item: -item[1][1])
     return [
-        (purpose, count, _percent(share), _name_runs(runs[purpose]))
-        for purpose, (count, share) in ordered
+        (purpose, count, _percent(fraction), _name_runs(runs[purpose]))
+        for purpose, (count, fraction) in ordered
     ]
 
 
@@ -98,5 +98,5 @@ def _name_runs(names: Sequence[str]) -> str:
     return ", ".join(distinct) if len(distinct) < _FEW else f"{distinct[0]} to {distinct[-1]}"
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.3g} %"

@@ -19,7 +19,7 @@ from dpcore_report.pictures import Additions, drawn
 FILE = Path("operator") / "run.json"
 
 
-_Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+_Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 PREDICTORS = (PRIVATE, CONSTANT, WITHOUT_NOISE)
 _MOST_POINTS = 1000
 
@@ -34,7 +34,7 @@ class Pictured:
 
 
 @attrs.frozen(kw_only=True)
-class Looked:
+class LastStep:
     """NOT covered by the guarantee.
 
     Args:
@@ -57,7 +57,7 @@ class _Points(msgspec.Struct, frozen=True):
     across: str
     up: str
     diagonal: str
-    points: Annotated[list[tuple[_Share, _Share]], msgspec.Meta(max_length=_MOST_POINTS)]
+    points: Annotated[list[tuple[_Fraction, _Fraction]], msgspec.Meta(max_length=_MOST_POINTS)]
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ class _File(msgspec.Struct, frozen=True):
     notes: dict[str, str] = msgspec.field(default_factory=dict, name="stand-ins")
 
 
-def operators(folder: Path) -> Looked:
+def operators(folder: Path) -> LastStep:
     """From the operator's file of a run.
 
     Raises:
@@ -82,7 +82,7 @@ def operators(folder: Path) -> Looked:
     except (OSError, ReplayError, RecursionError, msgspec.MsgspecError):
         raise ReplayError(f"{path}: no operator's file of a run that can be read") from None
     # Nothing here is paid for: the template marks all of it as not covered.
-    return Looked(
+    return LastStep(
         warning=UNCOVERED.rstrip("."),
         evaluation=tuple(
             (f"{release}, {metric}", tuple(_short(numbers.get(who)) for who in PREDICTORS))

@@ -21,7 +21,7 @@ from dpcore.errors import NoClaimError, ReplayError, need
 from dpcore.guarantee import Noise, Status, rounded_up
 from dpcore.models import LinearModel, Lines, Model
 from dpcore.models.description import describe
-from dpcore.models.error_bars import NOISE_OF_FIT, NoBars
+from dpcore.models.error_bars import NOISE_OF_FIT, NoIntervals
 from dpcore.models.figures import NOT_STATED, Statistics
 from dpcore.models.predictions import Predictions
 from dpcore.published.folder import PUBLIC, paid
@@ -30,7 +30,7 @@ from dpcore.published.phrases import describe_mechanism, describe_sensitivity
 from dpcore.rounding import up
 from dpcore.shown import digits_within, number_cell
 from dpcore.views.notebook import describe_model
-from dpcore_report.operators import Looked, operators
+from dpcore_report.operators import LastStep, operators
 from dpcore_report.pictures import Additions, drawn
 from dpcore_report.results import draw, readable, show_table
 from dpcore_report.shapes import shapes_of
@@ -133,7 +133,7 @@ def _title(run: Run) -> str:
 
 def _fill_page(
     run: Run,
-    operator_view: Looked | None,
+    operator_view: LastStep | None,
     attack_lines: tuple[Any, ...],
     *,
     title: str | None = None,
@@ -170,7 +170,7 @@ def _fill_page(
         factor=rounded_up(up(math.exp(claim.epsilon), roundings=4))
         if claim.epsilon < 700
         else "huge",
-        floats=any(ask.noise is Noise.FLOATS for ask in claim.basis.queries),
+        floats=any(planned_query.noise is Noise.FLOATS for planned_query in claim.basis.queries),
         guarantee=claim,
         operator=operator_view,
         pictures=[_draw_curve(curve, claim.epsilon, claim.delta), _draw_trade_off(curve)],
@@ -188,7 +188,7 @@ def _fill_page(
             name
             for name, model in run.models.items()
             if isinstance(model, Model)
-            and run.spec.request.look is None
+            and run.spec.request.evaluation is None
             and all(release.of != name for release in run.spec.request.releases)
         ],
         run=run,
@@ -241,8 +241,10 @@ def _released(model: Any) -> str:
     if isinstance(model, Statistics):
         has_intervals = all(figures.stated for figures in model.tables.values())
         return describe_model(model) if has_intervals else f"{describe_model(model)} {NOT_STATED}"
-    if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
-        return f"the parameters of a model; {model.bars.describe()} (95 %; {NOISE_OF_FIT})"
+    if isinstance(model, LinearModel) and not isinstance(model.noise_intervals, NoIntervals):
+        return (
+            f"the parameters of a model; {model.noise_intervals.describe()} (95 %; {NOISE_OF_FIT})"
+        )
     if isinstance(model, Model) and not isinstance(model, Predictions):
         return "the parameters of a model"
     # The shapes of dozens of arrays would fill a screen, and their tables follow below.
@@ -274,6 +276,6 @@ def _number(value: float, direction: int, digits: int) -> str:
     return "no end" if math.isinf(value) else number_cell(value, direction, digits)
 
 
-def _percent(share: float) -> str:
+def _percent(fraction: float) -> str:
     """A bound with one decimal: never less than the share."""
-    return f"{min(100.0, math.ceil(up(1000.0 * share, roundings=2)) / 10):g} %"
+    return f"{min(100.0, math.ceil(up(1000.0 * fraction, roundings=2)) / 10):g} %"

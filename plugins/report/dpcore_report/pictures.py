@@ -18,7 +18,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from dpcore.models.description import Bars, Lines, Matrix, Picture, Points
+from dpcore.models.description import IntervalPicture, Lines, Matrix, Picture, Points
 
 MOST_SERIES, MOST_PLACES, MOST_NAMES = 8, 1000, 40
 _WIDTH, _HEIGHT, _ROW = 420.0, 260.0, 18.0  # units of the picture, and of one line in it
@@ -77,7 +77,7 @@ def number_text(value: float, digits: int = 6) -> str:
 def _limits(picture: Picture) -> tuple[int, int]:
     if isinstance(picture, Matrix):
         return MOST_NAMES, MOST_NAMES
-    return MOST_SERIES, MOST_NAMES if isinstance(picture, Bars) else MOST_PLACES
+    return MOST_SERIES, MOST_NAMES if isinstance(picture, IntervalPicture) else MOST_PLACES
 
 
 def _cut(picture: Picture) -> Picture:
@@ -124,8 +124,8 @@ class _Scale:
         ends: Any = (self.low, self.high)
         if self.log:
             values, ends = np.log10(values), np.log10(ends)
-        share = (np.asarray(values, dtype=float) - ends[0]) / (ends[1] - ends[0])
-        return np.asarray(self.start + share * (self.end - self.start))
+        fraction = (np.asarray(values, dtype=float) - ends[0]) / (ends[1] - ends[0])
+        return np.asarray(self.start + fraction * (self.end - self.start))
 
     def ticks(self, most: int = _TICKS) -> list[float]:
         """Round numbers inside, about as many as fit; powers of ten by their logarithm."""
@@ -139,8 +139,10 @@ class _Scale:
         return [place * step for place in range(first, last + 1)]
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+def _text(x: float, y: float, text: str, largest_finite_loss: str = "start") -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{largest_finite_loss}">{escape(text)}</text>'
+    )
 
 
 def _short(text: str, width: float = _LONGEST * _LETTER) -> str:
@@ -186,7 +188,7 @@ def _legend(picture: Picture, y: float) -> tuple[list[str], float]:
 
 
 def _sample(picture: Picture, number: int, x: float, y: float) -> str:
-    if isinstance(picture, Bars):
+    if isinstance(picture, IntervalPicture):
         opacity = _opacity(picture, number)
         return f'<rect x="{x:g}" y="{y - 5:g}" width="22" height="10" {opacity}/>'
     return _LINE([(x, y), (x + 22, y)], dash=_DASHES[number % len(_DASHES)])
@@ -280,7 +282,7 @@ def _dot(x: float, y: float, colour: str = "currentColor") -> str:
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
 
 
-def _draw_bars(picture: Picture, additions: Additions) -> tuple[list[str], float]:
+def _draw_intervals(picture: Picture, additions: Additions) -> tuple[list[str], float]:
     """A row for each name, with a bar and its interval for each series."""
     body, top = _legend(picture, 14.0)
     series, names = len(picture.names), [_short(str(name)) for name in picture.at]
@@ -341,9 +343,9 @@ def _draw_matrix(picture: Picture, additions: Additions) -> tuple[list[str], flo
         np.nanmin(picture.values, initial=np.inf),
         np.nanmax(picture.values, initial=-np.inf),
     )
-    shares = (picture.values - low) / ((high - low) or 1.0)
+    fractions = (picture.values - low) / ((high - low) or 1.0)
     shades = np.where(
-        np.isfinite(shares), np.floor(np.nan_to_num(shares) * (_LEVELS - 1) + 0.5), -1
+        np.isfinite(fractions), np.floor(np.nan_to_num(fractions) * (_LEVELS - 1) + 0.5), -1
     )
     for shade in range(_LEVELS):
         cells = [
@@ -390,6 +392,11 @@ def _shade(level: int) -> str:
 
 _DRAWING: Mapping[type[Picture], Callable[[Picture, Additions], tuple[list[str], float]]] = (
     MappingProxyType(
-        {Lines: _draw_lines, Points: _draw_lines, Bars: _draw_bars, Matrix: _draw_matrix}
+        {
+            Lines: _draw_lines,
+            Points: _draw_lines,
+            IntervalPicture: _draw_intervals,
+            Matrix: _draw_matrix,
+        }
     )
 )

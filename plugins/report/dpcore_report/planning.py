@@ -39,20 +39,20 @@ class Allowance:
 
 
 def allowances(
-    left: RemainingBudget, releases: int, shares: Mapping[str, float] | None = None
+    left: RemainingBudget, releases: int, fractions: Mapping[str, float] | None = None
 ) -> tuple[Allowance, ...]:
     """What `releases` equal releases for each label may cost, by label.
 
     Args:
         left: What is left of a ledger.
         releases: How many each label makes, >= 1.
-        shares: Weights > 0 by label; one label, `everybody`, if None.
+        fractions: Weights > 0 by label; one label, `everybody`, if None.
 
     Raises:
         ParameterError: a number is out of range.
     """
     need(is_integer(releases), "a ledger's plan", "1 or more releases", "releases", releases)
-    weights = dict(shares) if shares else {"everybody": 1.0}
+    weights = dict(fractions) if fractions else {"everybody": 1.0}
     for label, weight in weights.items():
         need(
             math.isfinite(weight) and weight > 0,

@@ -92,7 +92,7 @@ def _describe(run: Run) -> dict[str, Any]:
         "accountant": claim.basis.accountant,
         "theorems": claim.basis.sources,
         "assumptions": {entry.name: entry.text for entry in claim.basis.assumptions},
-        "public facts": [*claim.basis.premises, *claim.provenance.door_premises],
+        "public facts": [*claim.basis.premises, *claim.provenance.boundary_premises],
         "ledger": lock.spec.get("ledger"),
         "covers": lock.plan["guarantee"].get("covers"),
         "who may see what": _marked(_WHO),
@@ -103,7 +103,7 @@ def _describe(run: Run) -> dict[str, Any]:
 
 
 def _looks(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"at_most": 1, **look} for look in plan["look"]]
+    return [{"at_most": 1, **evaluation} for evaluation in plan["look"]]
 
 
 def _marked(fields: dict[str, str]) -> dict[str, str]:

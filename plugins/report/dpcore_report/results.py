@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from markupsafe import Markup
 
-from dpcore.models.description import Bars, Lines, Matrix, Picture
+from dpcore.models.description import IntervalPicture, Lines, Matrix, Picture
 from dpcore.models.figures import DISPLAY, ESTIMATE, Figures
 from dpcore_report.pictures import drawn, is_cut
 
@@ -45,7 +45,7 @@ class ShownTable:
     rows: tuple[tuple[str, ...], ...]
     count: int
     numeric: tuple[bool, ...]
-    bars: str
+    interval_sentence: str
     pictures: tuple[DrawnPicture, ...]
 
 
@@ -62,7 +62,7 @@ def show_table(name: str, figures: Figures, most: int) -> ShownTable:
         rows=tuple(tuple(readable(row[place]) for place in places) for row in rows[:most]),
         count=len(rows),
         numeric=tuple(numeric[place] for place in places),
-        bars=figures.bars,
+        interval_sentence=figures.interval_sentence,
         pictures=draw(pictures_of(name, figures)),
     )
 
@@ -111,13 +111,13 @@ def pictures_of(name: str, figures: Figures) -> list[Picture]:
     about = {key: [*column] for key, column in figures.about.items()}
     statistics = about.get(_STATISTIC, [])
     # A number that may be any other is left out, where intervals are stated.
-    is_told = np.isfinite(figures.low) | np.isfinite(figures.high)
-    is_told |= not figures.stated or figures.kind == "test"
-    groups = {name: is_told}
+    is_stated = np.isfinite(figures.low) | np.isfinite(figures.high)
+    is_stated |= not figures.stated or figures.kind == "test"
+    groups = {name: is_stated}
     if len({*statistics}) > 1:
         # Counts and means have units of their own: none shares an axis with another.
         texts = np.array(statistics, dtype=object)
-        groups = {str(kind): is_told & (texts == kind) for kind in dict.fromkeys(statistics)}
+        groups = {str(kind): is_stated & (texts == kind) for kind in dict.fromkeys(statistics)}
     return [
         _picture(title, about, figures, np.flatnonzero(rows))
         for title, rows in groups.items()
@@ -149,7 +149,7 @@ def _picture(
             return _lines(title, (across, at), ("",), np.stack(values)[:, np.newaxis])
     labels = zip(*(varying or keys or {"": [title]}).values(), strict=True)
     low, high = _ends(*values[1:])
-    return Bars(
+    return IntervalPicture(
         title=title,
         at=tuple(", ".join(readable(str(part)) for part in label) for label in labels),
         values=values[0],

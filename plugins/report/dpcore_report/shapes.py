@@ -9,7 +9,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dpcore.learner import Published
-from dpcore.models.description import Bars, Lines, Matrix
+from dpcore.models.description import IntervalPicture, Lines, Matrix
 from dpcore.models.shapes import Shape, Shaped
 from dpcore_report.pictures import MOST_NAMES, Additions, drawn, number_text
 
@@ -93,7 +93,7 @@ def picture(shape: Shape, classes: tuple[str, ...]) -> Markup:
         return drawn(_map(shape))
     lines = np.atleast_2d(shape.values.T)
     is_number = shape.at[0].dtype.kind == "f"
-    kind = Lines if is_number else Bars
+    kind = Lines if is_number else IntervalPicture
     across, up = (shape.columns[0], _ADDS) if is_number else ("", _ADDS)
     return drawn(
         kind(

@@ -99,8 +99,8 @@ def test_what_a_file_leaves_out_is_found():
     del whole["epochs"]
     assert solve(data(**whole), Unknown.STEPS, 2.0, 1e-5).value == 30
     del whole["batch"]
-    share = solve(data(**whole, epochs=3), Unknown.SAMPLING, 2.0, 1e-5)
-    assert share.epsilon.upper <= 2.0
+    fraction = solve(data(**whole, epochs=3), Unknown.SAMPLING, 2.0, 1e-5)
+    assert fraction.epsilon.upper <= 2.0
 
 
 @pytest.mark.parametrize(

@@ -141,18 +141,18 @@ BINNED = {
 def edge_rows(rng, n, target=None):
     """Edges and the doubles beside them, codes in every spelling, days and last moments."""
 
-    def beside(edges):
+    def adjacent(edges):
         pairs = [(np.nextafter(e, -9e9), e, np.nextafter(e, 9e9)) for e in edges]
         return rng.choice(np.array(pairs, dtype=np.float64).ravel(), n)
 
     days = np.datetime64("2019-12-28") + rng.integers(0, 375, n)
     found = {
-        "whole": beside([0, 3, 7, 10, 5]),
-        "tenths": beside([0.1, 0.3, 0.5, 0.7, 0.2]),
+        "whole": adjacent([0, 3, 7, 10, 5]),
+        "tenths": adjacent([0.1, 0.3, 0.5, 0.7, 0.2]),
         "month": days,
         "code": rng.choice(["I10", "i10", "E11", "E11.9", "01", "1", " I10 ", "?"], n).tolist(),
         "smokes": rng.choice(["true", "TRUE", "yes", "no", "False", "1", "?"], n).tolist(),
-        "plain": beside([0, 3, 250, 1000]),
+        "plain": adjacent([0, 3, 250, 1000]),
         "seen": days,
     }
     if target is not None:
@@ -199,10 +199,10 @@ def test_one_file_needs_numpy_alone_and_reads_a_csv(run, tmp_path):
         "print(len(model.predict({c['name']: ['1'] for c in model.json.loads(model.MODEL)"
         "['columns']})))"
     )
-    alone = subprocess.run(
+    single = subprocess.run(
         [sys.executable, "-c", code, str(run.folder)], capture_output=True, text=True, check=True
     )
-    assert alone.stdout == "1\n"
+    assert single.stdout == "1\n"
     rows = table(np.random.default_rng(1), 20)
     text = io.StringIO()
     writer = csv.writer(text)
@@ -217,9 +217,9 @@ def test_one_file_needs_numpy_alone_and_reads_a_csv(run, tmp_path):
 
 
 def test_an_export_states_the_guarantee_and_never_less(run):
-    told = json.loads(export(run.folder, Form.JSON))
-    assert told["epsilon"] == run.guarantee.epsilon
-    assert told["digest of the lock"] == run.lock.digest
+    output = json.loads(export(run.folder, Form.JSON))
+    assert output["epsilon"] == run.guarantee.epsilon
+    assert output["digest of the lock"] == run.lock.digest
     head = export(run.folder, Form.PYTHON).decode().partition("\n")[0]
     stated = float(head.partition("(")[2].partition(",")[0])
     assert stated >= run.guarantee.epsilon

@@ -15,7 +15,7 @@ from dpcore.console.app import app
 from dpcore.errors import LedgerError, ReplayError
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.entries import charge_shares, latest
+from dpcore.ledger.entries import charge_fractions, latest
 from dpcore.models.shapes import Shape
 
 pytest.importorskip("matplotlib")
@@ -52,8 +52,8 @@ def run(tmp_path_factory):
 
 
 def test_the_operators_version_adds_what_only_he_may_see_and_says_so_first(run):
-    told = json.loads((run.folder / "operator" / "run.json").read_text())
-    (metrics,) = told["evaluation"].values()
+    message = json.loads((run.folder / "operator" / "run.json").read_text())
+    (metrics,) = message["evaluation"].values()
     (numbers,) = metrics.values()
     public, own = (page.report(run.folder, operator=o).decode() for o in (False, True))
     for value in numbers.values():
@@ -104,11 +104,11 @@ def shape(**more):
 
 
 class Model:
-    def __init__(self, *told):
-        self.told = told
+    def __init__(self, *report):
+        self.figures = report
 
     def shapes(self):
-        return self.told
+        return self.figures
 
 
 def test_shapes_in_the_noise_are_named_and_not_drawn():
@@ -164,8 +164,8 @@ def test_shares_of_a_ledger_are_those_of_the_squares_of_mu(book):
     whole = book.left().mu
     for mu in (0.1, 0.2):
         book.spend(gaussian(mu), "wards-0001")
-    shares = [one.share for one in charge_shares(book.total, book.iterate_rows())]
-    np.testing.assert_allclose(shares, [0.01 / whole**2, 0.04 / whole**2], rtol=1e-4)
+    fractions = [one.share for one in charge_fractions(book.total, book.iterate_rows())]
+    np.testing.assert_allclose(fractions, [0.01 / whole**2, 0.04 / whole**2], rtol=1e-4)
 
 
 def test_a_ledgers_page_escapes_and_adds_up(book):
@@ -207,13 +207,13 @@ def test_the_command_takes_a_ledgers_path(book, tmp_path, monkeypatch):
 def curves(folder, points):
     """The operator's file of a run with one curve more."""
     file = folder / "operator" / "run.json"
-    told = json.loads(file.read_text())
-    told["curves"] = {
+    output = json.loads(file.read_text())
+    output["curves"] = {
         "<r>": {
             "roc_auc": {"across": "<wrong>", "up": "found", "diagonal": "chance", "points": points}
         }
     }
-    file.write_text(json.dumps(told))
+    file.write_text(json.dumps(output))
 
 
 def test_curves_of_the_evaluation_are_drawn_for_the_operator_alone(run, tmp_path):

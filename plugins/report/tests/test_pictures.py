@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dpcore.models.description import Bars, Lines, Matrix, Points
+from dpcore.models.description import IntervalPicture, Lines, Matrix, Points
 from dpcore.models.figures import Figures
 
 pytest.importorskip("jinja2")
@@ -39,10 +39,10 @@ def number_at(root, *, across):
 def test_a_bar_and_its_interval_end_where_the_axis_says(size):
     values = np.array([0.9, -0.3, 0.55]) * size
     low, high = values - 0.2 * size, values + 0.1 * size
-    root = tree(Bars(title="t", at=("a", "b", "c"), values=values, low=low, high=high))
+    root = tree(IntervalPicture(title="t", at=("a", "b", "c"), values=values, low=low, high=high))
     value = number_at(root, across=True)
-    bars = list(root.iter("rect"))
-    for rect, number in zip(bars, values, strict=True):
+    intervals = list(root.iter("rect"))
+    for rect, number in zip(intervals, values, strict=True):
         ends = [float(rect.get("x")), float(rect.get("x")) + float(rect.get("width"))]
         found = sorted(map(value, ends))
         assert found == pytest.approx(sorted([0, number]), abs=0.004 * size)
@@ -75,8 +75,10 @@ def boxes(root):
 
 LONG = tuple(f"a name of category number {k} that is long" for k in range(40))
 CROWDED = [
-    Bars(title="t", at=LONG, values=np.linspace(-1e7, 1e9, 40)),
-    Bars(title="t", at=LONG[:5], values=np.ones((8, 5)) * 1e5, names=LONG[:8], up="persons"),
+    IntervalPicture(title="t", at=LONG, values=np.linspace(-1e7, 1e9, 40)),
+    IntervalPicture(
+        title="t", at=LONG[:5], values=np.ones((8, 5)) * 1e5, names=LONG[:8], up="persons"
+    ),
     Lines(title="t", at=MONTHS, values=np.ones((3, 12)) * 123456, names=LONG[:3], across="month",
           up="estimate"),
     Lines(title="t", at=MONTHS[:2], values=np.zeros(2)),
@@ -84,7 +86,7 @@ CROWDED = [
     Matrix(title="t", at=LONG, names=LONG, values=np.random.default_rng(0).normal(size=(40, 40)),
            across="x", up="y", unit="persons"),
     Matrix(title="t", at=MONTHS, names=("a", "b"), values=np.ones((2, 12)), across="x"),
-    Bars(title="t", at=("a",), values=np.array([np.nan])),
+    IntervalPicture(title="t", at=("a",), values=np.array([np.nan])),
     Matrix(title="t", at=("a",), names=("b",), values=np.array([[np.nan]])),
 ]  # fmt: skip
 
@@ -108,7 +110,7 @@ def test_no_text_overlaps_another_or_leaves_the_picture(picture):
 
 def test_texts_are_escaped_and_equal_numbers_give_equal_bytes():
     def make():
-        return drawn(Bars(title='"<t>', at=("<a>&",), values=np.array([1.0]), up="<u>"))
+        return drawn(IntervalPicture(title='"<t>', at=("<a>&",), values=np.array([1.0]), up="<u>"))
 
     assert make() == make()
     root = ElementTree.fromstring(make())
@@ -144,16 +146,18 @@ def test_each_table_has_the_picture_that_fits():
 
     pairs = [(a, b) for a in "uvwxyz" for b in "pq"]
     assert kinds({"month": MONTHS}, 12) == [Lines]
-    assert kinds({"month": MONTHS[::-1]}, 12) == [Bars]
-    assert kinds({"ward": ("a", "b")}, 2) == [Bars]
+    assert kinds({"month": MONTHS[::-1]}, 12) == [IntervalPicture]
+    assert kinds({"ward": ("a", "b")}, 2) == [IntervalPicture]
     assert kinds({"age": tuple(range(20))}, 20) == [Lines]
-    assert kinds({"quantile": (0.25, 0.5)}, 2) == [Bars]
+    assert kinds({"quantile": (0.25, 0.5)}, 2) == [IntervalPicture]
     assert kinds({"a": tuple(p[0] for p in pairs), "b": tuple(p[1] for p in pairs)}, 12) == [Matrix]
     months = {"ward": ("a",) * 12 + ("b",) * 12, "month": MONTHS * 2}
     assert kinds(months, 24) == [Lines]
-    assert kinds({"statistic": ("mean", "count")}, 2) == [Bars, Bars]
-    assert kinds({}, 1) == [Bars]
-    assert kinds({"a": ("x", "x", "y"), "b": ("p", "p", "q")}, 3) == [Bars]  # a pair comes twice
+    assert kinds({"statistic": ("mean", "count")}, 2) == [IntervalPicture, IntervalPicture]
+    assert kinds({}, 1) == [IntervalPicture]
+    assert kinds({"a": ("x", "x", "y"), "b": ("p", "p", "q")}, 3) == [
+        IntervalPicture
+    ]  # a pair comes twice
 
 
 def test_a_map_holds_every_pair_in_its_cell():

@@ -53,24 +53,24 @@ def test_a_record_states_the_lock_and_marks_what_it_cannot_know(run, tmp_path):
     shutil.copytree(run.kept, tmp_path / "public")
     done, file = record(tmp_path)
     assert done.exit_code == 0, done.output
-    told = json.loads(file.read_text())
-    assert told.keys() >= REQUIRED
+    output = json.loads(file.read_text())
+    assert output.keys() >= REQUIRED
     locked = json.loads((run.kept / "spec.lock.json").read_text())
     claim = locked["plan"]["guarantee"]
     for key in ("epsilon", "delta", "status", "accountant"):
-        assert told[key] == claim[key]
-    assert told["relation"] == claim["adjacency"]
+        assert output[key] == claim[key]
+    assert output["relation"] == claim["adjacency"]
     published = json.loads((run.kept / "guarantee.json").read_text())
-    assert told["public facts"] == published["premises"] + published["door"]
-    assert told["software"] == locked["versions"]
-    assert told["lock"]["digest"] == locked["digest"]
-    assert told["unit of privacy"] == "a record"
-    assert told["data"]["columns"] == {"age": "a number in [0, 100]", "sex": "one of f, m"}
-    assert {m["query"] for m in told["mechanisms"]} == {
+    assert output["public facts"] == published["premises"] + published["door"]
+    assert output["software"] == locked["versions"]
+    assert output["lock"]["digest"] == locked["digest"]
+    assert output["unit of privacy"] == "a record"
+    assert output["data"]["columns"] == {"age": "a number in [0, 100]", "sex": "one of f, m"}
+    assert {m["query"] for m in output["mechanisms"]} == {
         q["query"] for q in locked["plan"]["releases"]["age"]
     }
     assert {"/name", "/owner", "/purpose", "/data/description", "/dates/published", "/dates/data",
-            "/links/results", "/who may see what/curator"} <= {*marked(told)}  # fmt: skip
+            "/links/results", "/who may see what/curator"} <= {*marked(output)}  # fmt: skip
     dpcore.replay(tmp_path)
 
 

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from scipy.stats import norm
 
 import dpcore
-from dpcore.claims.plan.planned_query import failure_over_coins
+from dpcore.claims.plan.planned_query import failure_over_randomness
 from dpcore.console.app import app
 from dpcore.errors import NoClaimError, ReplayError
 from dpcore.guarantee import Assumption
-from dpcore.sensitivity import OverCoins
+from dpcore.sensitivity import OverRandomness
 from dpcore_models.learners.even_noise import EvenNoise
 
 pytest.importorskip("matplotlib")
@@ -151,11 +151,11 @@ def test_results_come_before_the_guarantee_is_explained(text):
 
 
 def test_the_day_and_the_name_are_told_by_whoever_makes_the_page(run, text):
-    told = page.report(
+    report = page.report(
         run.folder, name="r<1>", published=date(2026, 3, 5), title="Ward <b>"
     ).decode()
-    assert "Run r&lt;1&gt;, published 5 Mar 2026, dpcore" in told
-    assert "<h1>Ward &lt;b&gt;</h1>" in told
+    assert "Run r&lt;1&gt;, published 5 Mar 2026, dpcore" in report
+    assert "<h1>Ward &lt;b&gt;</h1>" in report
     assert "5 Mar 2026" not in text
 
 
@@ -183,9 +183,11 @@ def test_a_paid_evaluation_and_noise_in_floats_are_told(tmp_path, monkeypatch):
     (value,) = made.evaluation["release"].values()
     assert f"{value:.6g}" in words
     assert "release: the parameters of a model" in words
-    bars = EvenNoise(std=0.5, longest=1.0)
-    told = attrs.evolve(made, models={"release": attrs.evolve(made.model, bars=bars)})
-    monkeypatch.setattr(page, "replay", lambda *args, **kwargs: told)
+    intervals = EvenNoise(std=0.5, longest=1.0)
+    report = attrs.evolve(
+        made, models={"release": attrs.evolve(made.model, noise_intervals=intervals)}
+    )
+    monkeypatch.setattr(page, "replay", lambda *args, **kwargs: report)
     words = " ".join(" ".join(Seen(page.report(made.folder).decode()).words).split())
     assert "coefficients +- 0.98 each" in words
     assert "noise only" in words
@@ -195,8 +197,10 @@ def test_a_paid_evaluation_and_noise_in_floats_are_told(tmp_path, monkeypatch):
 
 def test_what_is_not_proved_is_told_first_and_named(run, monkeypatch):
     assumed = (Assumption("honest", "nobody <lies>"),)
-    told = attrs.evolve(run.guarantee, basis=attrs.evolve(run.guarantee.basis, assumptions=assumed))
-    monkeypatch.setattr(page, "replay", lambda *args, **kwargs: attrs.evolve(run, guarantee=told))
+    report = attrs.evolve(
+        run.guarantee, basis=attrs.evolve(run.guarantee.basis, assumptions=assumed)
+    )
+    monkeypatch.setattr(page, "replay", lambda *args, **kwargs: attrs.evolve(run, guarantee=report))
     words = " ".join(" ".join(Seen(page.report(run.folder).decode()).words).split())
     assert words.index("Conditional: ") < words.index("What was released")
     assert "The guarantee is proved" not in words
@@ -213,10 +217,10 @@ def test_without_its_distribution_the_command_says_what_to_install(run, monkeypa
     monkeypatch.setattr("dpcore.console.offers.find_spec", lambda name: None)
     done = CliRunner().invoke(app, ["report", str(run.folder)])
     assert done.exit_code == 2
-    told = (
+    output = (
         "dpcore report is brought by dpcore-report, which is not installed: pip install . ./plugin"
     )
-    assert told in done.output
+    assert output in done.output
 
 
 def plan_of(spec):
@@ -226,8 +230,8 @@ def plan_of(spec):
 def test_the_curve_is_the_gaussians_and_never_below(spec):
     plan = plan_of(spec)
     curve = plan.curve()
-    (ask,) = plan.schedule.asks
-    mu = 1 / ask.mechanism.noise_multiplier
+    (planned_query,) = plan.schedule.queries
+    mu = 1 / planned_query.mechanism.noise_multiplier
     assert 1e-6 in curve.deltas
     for delta, epsilon in zip(curve.deltas, curve.epsilons, strict=True):
         if epsilon > 0:
@@ -240,16 +244,19 @@ def test_the_curve_is_the_gaussians_and_never_below(spec):
 
 def test_what_may_fail_over_the_coins_is_part_of_every_delta(spec):
     plan = plan_of(spec)
-    (ask,) = plan.schedule.asks
+    (planned_query,) = plan.schedule.queries
     (scheduled,) = plan.schedule.releases
-    shaky = attrs.evolve(ask, sensitivity=attrs.evolve(ask.sensitivity, validity=OverCoins(5e-7)))
-    scheduled = attrs.evolve(scheduled, asks={"q": shaky})
+    shaky = attrs.evolve(
+        planned_query,
+        sensitivity=attrs.evolve(planned_query.sensitivity, validity=OverRandomness(5e-7)),
+    )
+    scheduled = attrs.evolve(scheduled, queries={"q": shaky})
     shaken = attrs.evolve(
         plan,
         schedule=attrs.evolve(plan.schedule, releases=(scheduled,)),
         guarantee=attrs.evolve(plan.guarantee, epsilon=2.0),
     )
-    assert failure_over_coins(shaken.schedule.asks) == 5e-7
+    assert failure_over_randomness(shaken.schedule.queries) == 5e-7
     before, after = plan.curve(), shaken.curve()
     assert after.deltas[0] >= 1e-12 + 5e-7
     place = [*after.deltas].index(1e-6)

@@ -41,18 +41,20 @@ def audit(run, *, plan=None, refuted=False):
         "claim": "(1, 1e-06)-DP", "finding": "epsilon >= 0.4 <i>", "epsilon_at_least": 0.4,
         "claimed_epsilon": 1.0, "refuted": refuted,
     }  # fmt: skip
-    told = {
+    report = {
         "plan": plan or digest(run), "date": "2026-01-02", "confidence": 0.95, "samples": 321,
         "pair": "searched", "claims": [claim],
     }  # fmt: skip
-    return [told]
+    return [report]
 
 
 def page_of(run, tmp_path, *files):
     paths = []
-    for number, told in enumerate(files):
+    for number, printed_text in enumerate(files):
         paths.append(tmp_path / f"{number}.json")
-        paths[-1].write_text(told if isinstance(told, str) else json.dumps(told))
+        paths[-1].write_text(
+            printed_text if isinstance(printed_text, str) else json.dumps(printed_text)
+        )
     options = [word for path in paths for word in ("--attacks", str(path))]
     output = tmp_path / "page.html"
     done = CliRunner().invoke(app, ["report", str(run.folder), *options, "--output", str(output)])
@@ -84,19 +86,19 @@ def test_what_falsify_prints_is_shown_and_what_broke_is_said_first(run, tmp_path
         app, ["falsify", str(run.folder.parents[1] / "count.yaml"), "--effort", "0.01", "--json"]
     )
     assert found.exit_code == 0, found.output
-    told = json.loads(found.stdout)
-    done, text = page_of(run, tmp_path, told, audit(run, refuted=True))
+    output = json.loads(found.stdout)
+    done, text = page_of(run, tmp_path, output, audit(run, refuted=True))
     assert done.exit_code == 0, done.output
-    pairs = told["attacks"][0]["pairs"]
+    pairs = output["attacks"][0]["pairs"]
     assert pairs > 0
     assert f"{pairs} pairs of neighbours" in text
     assert "moved by at most 1 of what is claimed" in text
     assert text.index("A claim was broken: do not rely") < text.index("BROKEN:</span> epsilon")
 
 
-@pytest.mark.parametrize("told", ["{", "[]", '{"plan": 3}', "[1]", '{"attacks": []}'])
-def test_what_is_no_record_of_this_plan_gets_no_page(run, tmp_path, told):
-    done, _ = page_of(run, tmp_path, told)
+@pytest.mark.parametrize("output", ["{", "[]", '{"plan": 3}', "[1]", '{"attacks": []}'])
+def test_what_is_no_record_of_this_plan_gets_no_page(run, tmp_path, output):
+    done, _ = page_of(run, tmp_path, output)
     assert done.exit_code == 2
     assert "0.json: " in done.output
     done, _ = page_of(run, tmp_path, audit(run, plan="0" * 64))
@@ -126,6 +128,6 @@ def test_replays_and_pages_are_told_as_json_too(run, tmp_path):
     done = CliRunner().invoke(app, ["report", str(run.folder), "--output", output, "--json"])
     assert json.loads(done.stdout) == {"page": output}
     done = CliRunner().invoke(app, ["replay", str(run.folder), "--json"])
-    told = json.loads(done.stdout)
-    assert told["replayed"] == sorted(path.name for path in run.kept.iterdir())
-    assert told["guarantee"] == json.loads((run.kept / "guarantee.json").read_text())
+    printed_text = json.loads(done.stdout)
+    assert printed_text["replayed"] == sorted(path.name for path in run.kept.iterdir())
+    assert printed_text["guarantee"] == json.loads((run.kept / "guarantee.json").read_text())

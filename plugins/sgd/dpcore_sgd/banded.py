@@ -156,7 +156,7 @@ class Banded(SummingLearner):
         )
 
     def _drawn(self, public: Public) -> Features:
-        return self.map(public.domain).draw(public.domain, public.coins)
+        return self.map(public.domain).draw(public.domain, public.randomness)
 
     def _scaled(
         self, records: Records, public: Public

@@ -256,32 +256,34 @@ class _Run:
     ) -> None:
         """The weights after `steps` steps, and their share of the mean."""
         decay, steps_after = self._decay, steps - 1 - offsets
-        share = np.where(np.arange(self._position, self._position + steps) >= self._first, 1.0, 0.0)
-        share /= self._window
+        fraction = np.where(
+            np.arange(self._position, self._position + steps) >= self._first, 1.0, 0.0
+        )
+        fraction /= self._window
         start = self.weights
         # Ridge shrinks what a step added once for every later step of the block.
         powers: Any = decay**steps_after if decay != 1 else 1.0
         self.weights = decay**steps * start - self._combine_rows(block, residuals, powers)
-        last_share = 0.0
+        last_fraction = 0.0
         # The last iterate enters the mean after projection,
         # so that its share is set aside until then.
         if math.isfinite(self._descent.radius):
-            last_share, share[-1] = float(share[-1]), 0.0
+            last_fraction, fraction[-1] = float(fraction[-1]), 0.0
             length = float(np.linalg.norm(self.weights))
             if length > self._descent.radius:
                 self.weights = self.weights * (self._descent.radius / length)
-        if self._descent.averaged > 1 and (last_share or share.any()):
+        if self._descent.averaged > 1 and (last_fraction or fraction.any()):
             # iterate s + 1 of the block holds step s' <= s with weight decay^(s - s')
-            reach = np.zeros(steps)
+            diameter = np.zeros(steps)
             total = 0.0
             # Horner's scheme from the last step: reach[s] is
             # the weight of step s in the block's mean.
             for step in range(steps - 1, -1, -1):
-                total = share[step] + decay * total
-                reach[step] = total
+                total = fraction[step] + decay * total
+                diameter[step] = total
             self.mean += decay * total * start
-            self.mean -= self._combine_rows(block, residuals, reach[offsets])
-            self.mean += last_share * self.weights
+            self.mean -= self._combine_rows(block, residuals, diameter[offsets])
+            self.mean += last_fraction * self.weights
         self._position += steps
 
     def _combine_rows(

@@ -21,31 +21,35 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
 )
-from dpcore.sensitivity import AnySensitivity, HitLaw, SensitivityLaw
-from dpcore_sgd.descent import StepReach
-from dpcore_sgd.hits import permutation_law, with_replacement_law
+from dpcore.sensitivity import AnySensitivity, HitDistribution, SensitivityDistribution
+from dpcore_sgd.descent import StepDiameter
+from dpcore_sgd.hits import permutation_distribution, with_replacement_distribution
 from dpcore_sgd.regression import Regression
 from dpcore_sgd.rounding import descent_error
 
 _MOST_USES = 1000  # of one record on average, beyond which a law is not worth its computation
 
 
-def reach_of(learner: Learner, public: Public, adjacency: Adjacency) -> StepReach | Refused:
+def diameter_of(learner: Learner, public: Public, adjacency: Adjacency) -> StepDiameter | Refused:
     """What a use of a record can move, or why there is no claim."""
     assert isinstance(learner, Regression)
     if not REPLACE_ONE.covers(adjacency):
         return Refused(f"its passes need a public number of records, which {adjacency} hides")
-    reach = learner.reach(public)
-    return Refused(reach.refusal) if reach.refusal else reach
+    diameter = learner.diameter(public)
+    return Refused(diameter.refusal) if diameter.refusal else diameter
 
 
 def stated(
-    moved: float | HitLaw, reach: StepReach, query: Query, learner: Learner, source: str
+    moved: float | HitDistribution,
+    diameter: StepDiameter,
+    query: Query,
+    learner: Learner,
+    source: str,
 ) -> AnySensitivity | Refused:
     """A movement, or its law, with the error of computed descent."""
     assert isinstance(learner, Regression)
     width = query.shape[0]
-    error = descent_error(reach, width, learner.block(width))
+    error = descent_error(diameter, width, learner.block(width))
     if isinstance(error, Refused):
         return error
     facts: dict[str, Any] = {
@@ -54,8 +58,8 @@ def stated(
         "solver_error": error,
         "source": source,
     }
-    if isinstance(moved, HitLaw):
-        return SensitivityLaw(law=moved, **facts)
+    if isinstance(moved, HitDistribution):
+        return SensitivityDistribution(distribution=moved, **facts)
     return Sensitivity(value=moved, **facts)
 
 
@@ -74,18 +78,18 @@ class PassesBound(SensitivityBound):
     ) -> AnySensitivity | Refused:
         """The sum over passes of the worst place; for `cyclic` the same place in all."""
         assert isinstance(learner, Regression)
-        reach = reach_of(learner, public, adjacency)
-        if isinstance(reach, Refused):
-            return reach
+        diameter = diameter_of(learner, public, adjacency)
+        if isinstance(diameter, Refused):
+            return diameter
         # Which steps use the record is secret; a bound for
         # every mechanism takes the worst that can happen.
         if learner.order == "with_replacement":
-            value = reach.worst_order()
+            value = diameter.worst_order()
         elif learner.order == "shuffled":
-            value = reach.worst_shuffled(public.domain.records)
+            value = diameter.worst_shuffled(public.domain.records)
         else:
-            value = reach.worst_cyclic(public.domain.records)
-        return stated(value, reach, query, learner, "T14 (worst place of a record)")
+            value = diameter.worst_cyclic(public.domain.records)
+        return stated(value, diameter, query, learner, "T14 (worst place of a record)")
 
 
 @attrs.frozen(kw_only=True)
@@ -102,14 +106,16 @@ class PathBound(SensitivityBound):
     ) -> AnySensitivity | Refused:
         """The law of the sum over a record's uses, rounded up."""
         assert isinstance(learner, Regression)
-        reach = reach_of(learner, public, adjacency)
-        if isinstance(reach, Refused):
-            return reach
-        records, draws = public.domain.records, reach.steps * reach.batch
+        diameter = diameter_of(learner, public, adjacency)
+        if isinstance(diameter, Refused):
+            return diameter
+        records, draws = public.domain.records, diameter.steps * diameter.batch
         # One order for all passes: there is nothing to
         # average over, and the number is the whole claim.
         if learner.order == "cyclic":
-            return stated(reach.worst_cyclic(records), reach, query, learner, "T14 (one order)")
+            return stated(
+                diameter.worst_cyclic(records), diameter, query, learner, "T14 (one order)"
+            )
         if records < 2:
             return Refused("a law over orders needs at least two records")
         # The convolutions grow with the number of uses;
@@ -117,16 +123,16 @@ class PathBound(SensitivityBound):
         if draws > _MOST_USES * records:
             return Refused(f"a record is used more than {_MOST_USES} times on average")
         if learner.order == "shuffled":
-            law = permutation_law(reach.passes(records), records)
+            distribution = permutation_distribution(diameter.passes(records), records)
             source = "T14 and T15 (a fresh permutation in every pass)"
         else:
-            law = with_replacement_law(*reach.intervals(), records)
+            distribution = with_replacement_distribution(*diameter.intervals(), records)
             source = "T14 and T15 (drawing with replacement)"
-        return stated(law, reach, query, learner, source)
+        return stated(distribution, diameter, query, learner, source)
 
     def along(
         self, query: Query, learner: Learner, public: Public, order: NDArray[np.intp], changed: int
     ) -> float:
         """T14 for one order: the sum over the uses of row `changed`."""
         assert isinstance(learner, Regression)
-        return learner.reach(public).along(order, changed)
+        return learner.diameter(public).along(order, changed)

@@ -60,7 +60,7 @@ def _geometric(ratio: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class StepReach:
+class StepDiameter:
     """What one use of a record at a step can do to the release.
 
     Args:

@@ -26,7 +26,7 @@ class Theorem3Noise:
     def __call__(
         self,
         fit: Fit,
-        coins: np.random.Generator,
+        randomness: np.random.Generator,
         count: int,
         *,
         epsilon: float,
@@ -35,8 +35,8 @@ class Theorem3Noise:
         label_bound: float = 1.0,
     ) -> NDArray[np.float64]:
         """Shape (count, N)."""
-        spread = _spread(fit, epsilon, delta, kappa, label_bound)
-        return spread * coins.standard_normal((count, fit.coefficients.size))
+        noise_distribution = _spread(fit, epsilon, delta, kappa, label_bound)
+        return noise_distribution * randomness.standard_normal((count, fit.coefficients.size))
 
     def loss(
         self,
@@ -49,8 +49,8 @@ class Theorem3Noise:
         label_bound: float = 1.0,
     ) -> float:
         """The least epsilon at delta of two outputs that are `moved` apart."""
-        spread = _spread(fit, epsilon, delta, kappa, label_bound)
-        return least_epsilon(float(np.linalg.norm(moved)), spread, delta)
+        noise_distribution = _spread(fit, epsilon, delta, kappa, label_bound)
+        return least_epsilon(float(np.linalg.norm(moved)), noise_distribution, delta)
 
 
 def _spread(fit: Fit, epsilon: float, delta: float, kappa: float, label_bound: float) -> float:

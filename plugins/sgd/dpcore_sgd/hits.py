@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import need
 from dpcore.rounding import down, up
-from dpcore.sensitivity import HitLaw
+from dpcore.sensitivity import HitDistribution
 
 _CELLS = 8192  # of the grid
 _BEYOND = 1e-18  # probability of more hits than the grid is made for
@@ -36,20 +36,22 @@ def _places(values: NDArray[np.float64], step: float) -> NDArray[np.intp]:
     return np.ceil(down(values / step, roundings=_FORGIVEN)).astype(np.intp)
 
 
-def _law(masses: NDArray[np.float64], step: float, uncovered: float) -> HitLaw:
+def _law(masses: NDArray[np.float64], step: float, uncovered: float) -> HitDistribution:
     """Masses on multiples of the step, all rounded up."""
     step = up(step, roundings=_PAID_BACK)
-    return law_of_masses(up(masses, roundings=5000), step, min(1.0, up(uncovered, roundings=5000)))
+    return distribution_of_masses(
+        up(masses, roundings=5000), step, min(1.0, up(uncovered, roundings=5000))
+    )
 
 
-def law_of_masses(
+def distribution_of_masses(
     masses: NDArray[np.float64],
     step: float,
     uncovered: float,
     *,
     ratio: float = 1.005,
     rare: float = 1e-9,
-) -> HitLaw:
+) -> HitDistribution:
     """A law from masses at 0, step, 2 step, ...: few atoms, each cell's mass at its largest value.
 
     Cells end at values that grow by `ratio`; by ten times as much where less than `rare`
@@ -59,7 +61,7 @@ def law_of_masses(
         masses: Shape (k,); the first, at 0, is the probability of no hit and is left out.
     """
     support = np.flatnonzero(masses[1:]) + 1
-    need(support.size, "HitLaw", "mass away from 0", "masses", 0.0)
+    need(support.size, "HitDistribution", "mass away from 0", "masses", 0.0)
     # The mass at each value or beyond it, summed from the far end, where masses are small.
     above = np.cumsum(masses[::-1])[::-1]
     common = max(1, int(np.flatnonzero(above > rare)[-1])) if (above > rare).any() else 1
@@ -72,12 +74,14 @@ def law_of_masses(
     starts = np.flatnonzero(np.diff(cells, prepend=-1))
     weights = np.add.reduceat(masses[support], starts)
     tops = support[np.append(starts[1:], support.size) - 1]  # of each cell, what is used of it
-    return HitLaw(atoms=(tops * (up(step, roundings=3))), weights=weights, uncovered=uncovered)
+    return HitDistribution(
+        atoms=(tops * (up(step, roundings=3))), weights=weights, uncovered=uncovered
+    )
 
 
-def with_replacement_law(
+def with_replacement_distribution(
     values: NDArray[np.float64], lengths: NDArray[np.intp], records: int
-) -> HitLaw:
+) -> HitDistribution:
     """Every step uses the record with probability 1/records, independently.
 
     Args:
@@ -154,9 +158,9 @@ def _binomial(trials: int, chance: float) -> tuple[list[float], float]:
     return terms, 0.0
 
 
-def permutation_law(
+def permutation_distribution(
     passes: Sequence[tuple[NDArray[np.float64], NDArray[np.intp]]], records: int
-) -> HitLaw:
+) -> HitDistribution:
     """In every pass the record stands at one uniform place, independent of other passes.
 
     Args:

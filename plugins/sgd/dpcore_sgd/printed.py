@@ -31,9 +31,9 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.rounding import up
-from dpcore.sensitivity import AnySensitivity, HitLaw, Refuted
-from dpcore_sgd.bounds import reach_of, stated
-from dpcore_sgd.descent import StepReach
+from dpcore.sensitivity import AnySensitivity, HitDistribution, Refuted
+from dpcore_sgd.bounds import diameter_of, stated
+from dpcore_sgd.descent import StepDiameter
 from dpcore_sgd.regression import Regression
 
 MISSING_ROOT = (
@@ -53,17 +53,19 @@ def printed_sensitivity(
 ) -> float:
     """Theorem 2's Delta(gamma) as printed. It is no bound: `MISSING_ROOT` says why."""
     use_count = uses(records, steps, gamma)
-    reach = label_bound * kappa + kappa**2 * math.sqrt(rate * steps)
+    diameter = label_bound * kappa + kappa**2 * math.sqrt(rate * steps)
     # Products, as powers of huge numbers raise errors.
-    return 4 * math.e * (rate * rate) * (reach * reach) * use_count * (1 + use_count)
+    return 4 * math.e * (rate * rate) * (diameter * diameter) * use_count * (1 + use_count)
 
 
 def corrected_sensitivity(
     *, rate: float, kappa: float, label_bound: float, steps: int, most: float
 ) -> float:
     r""":math:`2\sqrt e\,\eta c(\kappa+\kappa^2\sqrt{\eta T})\sqrt{N(1+N)}` for at most N uses."""
-    reach = label_bound * (kappa + kappa**2 * math.sqrt(rate * steps))
-    return up(2 * math.sqrt(math.e) * rate * reach * math.sqrt(most * (1 + most)), roundings=5000)
+    diameter = label_bound * (kappa + kappa**2 * math.sqrt(rate * steps))
+    return up(
+        2 * math.sqrt(math.e) * rate * diameter * math.sqrt(most * (1 + most)), roundings=5000
+    )
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
@@ -150,16 +152,18 @@ class CorrectedTheorem2(SensitivityBound):
         assert isinstance(learner, Regression)
         if deviations := _describe_deviations(learner):
             return Refused(f"Algorithm 1 does not have {deviations}")
-        reach = reach_of(learner, public, adjacency)
-        if isinstance(reach, Refused):
-            return reach
-        if reach.rate * reach.kappa**2 > 1:
+        diameter = diameter_of(learner, public, adjacency)
+        if isinstance(diameter, Refused):
+            return diameter
+        if diameter.rate * diameter.kappa**2 > 1:
             return Refused("Theorem 2 needs rate * kappa^2 <= 1: lower the rate")
-        value = _correct_movement(reach, uses(public.domain.records, reach.steps, self.gamma))
+        value = _correct_movement(diameter, uses(public.domain.records, diameter.steps, self.gamma))
         # One atom with probability 1 - gamma; more uses than N are what `uncovered` pays for.
-        law = HitLaw(atoms=(value,), weights=(1 - self.gamma,), uncovered=self.gamma)
+        distribution = HitDistribution(
+            atoms=(value,), weights=(1 - self.gamma,), uncovered=self.gamma
+        )
         source = "Wang & Guo (2024), Theorem 2 corrected"
-        return stated(law, reach, query, learner, source)
+        return stated(distribution, diameter, query, learner, source)
 
     def along(
         self, query: Query, learner: Learner, public: Public, order: NDArray[np.intp], changed: int
@@ -167,14 +171,14 @@ class CorrectedTheorem2(SensitivityBound):
         """The corrected expression at the number of uses in this order."""
         assert isinstance(learner, Regression)
         hits = int(np.count_nonzero(order == changed))
-        return _correct_movement(learner.reach(public), hits) if hits else 0.0
+        return _correct_movement(learner.diameter(public), hits) if hits else 0.0
 
 
-def _correct_movement(reach: StepReach, most: float) -> float:
+def _correct_movement(diameter: StepDiameter, most: float) -> float:
     return corrected_sensitivity(
-        rate=reach.rate,
-        kappa=reach.kappa,
-        label_bound=reach.label_bound,
-        steps=reach.steps,
+        rate=diameter.rate,
+        kappa=diameter.kappa,
+        label_bound=diameter.label_bound,
+        steps=diameter.steps,
         most=most,
     )

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Domain, OneShot, Public, Query, Range, Records
 from dpcore.checks import non_negative, one_of, positive, positive_integer, probability
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.models import FeatureMap, LinearModel, ScoringModel
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore.sampling import Order
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_models.learners.even_noise import EvenNoise, even_noise
 from dpcore_sgd.block_descent import Descent, FeatureRows, descend
-from dpcore_sgd.descent import StepReach
+from dpcore_sgd.descent import StepDiameter
 
 _COUNT = 250  # frequencies of the default features
 _NOISE, _AT, _POWER = 0.07, 1000.0, 0.25  # the default step: see Regression.step
@@ -123,20 +123,20 @@ class Regression(OneShot):
         passes = max(1.0, self.count(domain) * self.batch / domain.records)
         # Averaging divides what a use of the record moves:
         # by about two for many passes, not at all for one.
-        share = 1 - self.average * (passes - 1) / (2 * passes)
+        fraction = 1 - self.average * (passes - 1) / (2 * passes)
         relative = 1.0 if self.clip == "none" else float(self.clip)
         noise = _NOISE * (_AT / domain.records) ** _POWER
-        rate = noise * public.mu / (2 * relative * passes * share)
+        rate = noise * public.mu / (2 * relative * passes * fraction)
         return float(min(rate, _LARGEST) / kappa**2)
 
-    def reach(self, public: Public) -> StepReach:
+    def diameter(self, public: Public) -> StepDiameter:
         """What one use of a record at a step may do: all that the bounds read of this learner."""
         domain = public.domain
         kappa = self.map(domain).norm(domain)
         steps = self.count(domain)
         # The field is relative; the bound needs L in units of a gradient, kappa M at w = 0.
         clip = math.inf if self.clip == "none" else self.clip * domain.label_bound * kappa
-        return StepReach(
+        return StepDiameter(
             rate=self.step(public),
             kappa=kappa,
             label_bound=domain.label_bound,
@@ -162,48 +162,56 @@ class Regression(OneShot):
         return (query,)
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
         """The last or the mean iterate."""
         assert records.order is not None, "the query draws an order"
-        reach, domain = self.reach(public), public.domain
-        # All parameters come from `reach`, which the bound
+        diameter, domain = self.diameter(public), public.domain
+        # All parameters come from `diameter`, which the bound
         # reads too: the claim is about this very descent.
-        phi = self.map(domain).draw(domain, public.coins)(records.features)
+        phi = self.map(domain).draw(domain, public.randomness)(records.features)
         descent = Descent(
-            rate=reach.rate,
-            batch=reach.batch,
-            ridge=reach.ridge,
-            clip=reach.clip,
-            radius=reach.radius,
-            averaged=reach.averaged,
+            rate=diameter.rate,
+            batch=diameter.batch,
+            ridge=diameter.ridge,
+            clip=diameter.clip,
+            radius=diameter.radius,
+            averaged=diameter.averaged,
         )
         block = self.block(phi.shape[1])
         return descend(FeatureRows(phi), records.labels, records.order, descent, block=block)
 
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+    def forecast(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> tuple[str, ...]:
         """How far the noise moves coefficients and predictions."""
-        if "coefficients" not in spreads:
+        if "coefficients" not in noise_distributions:
             return ()
         longest = self.map(public.domain).norm(public.domain)
-        return (even_noise(spreads["coefficients"], longest).describe(),)
+        return (even_noise(noise_distributions["coefficients"], longest).describe(),)
 
-    def bar_share(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+    def relative_half_width(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> float:
         """The widest bar of a prediction as a share of the target's declared range."""
         labels = public.domain.labels
-        if "coefficients" not in spreads or not isinstance(labels, Range):
+        if "coefficients" not in noise_distributions or not isinstance(labels, Range):
             return 0.0
-        bars = even_noise(spreads["coefficients"], self.map(public.domain).norm(public.domain))
-        return bars.reach / labels.half_width if isinstance(bars, EvenNoise) else 0.0
+        intervals = even_noise(
+            noise_distributions["coefficients"], self.map(public.domain).norm(public.domain)
+        )
+        return intervals.diameter / labels.half_width if isinstance(intervals, EvenNoise) else 0.0
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
         """With error bars: the coefficients are released as they are."""
         model = self.assemble({name: answer.value for name, answer in answers.items()}, public)
         longest = self.map(public.domain).norm(public.domain)
-        return attrs.evolve(model, bars=even_noise(answers["coefficients"].spread, longest))
+        return attrs.evolve(
+            model, noise_intervals=even_noise(answers["coefficients"].noise_distribution, longest)
+        )
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
         """A linear model in the features."""
-        features = self.map(public.domain).draw(public.domain, public.coins)
+        features = self.map(public.domain).draw(public.domain, public.randomness)
         coefficients = answers["coefficients"]
         return LinearModel(domain=public.domain, features=features, coefficients=coefficients)

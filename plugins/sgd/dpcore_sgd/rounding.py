@@ -19,32 +19,34 @@ import numpy as np
 from dpcore import Refused
 from dpcore.rounding import gamma
 from dpcore_models.solvers.sums import plain
-from dpcore_sgd.descent import StepReach
+from dpcore_sgd.descent import StepDiameter
 
 _ROOM = 0.01  # an error of more than this share of W is refused; what it does to W is in _MORE
 _MORE = 1.05
 
 
-def descent_error(reach: StepReach, width: int, block: int) -> float | Refused:
+def descent_error(diameter: StepDiameter, width: int, block: int) -> float | Refused:
     """The bound above, summed over all steps and blocks.
 
     Args:
         width: d. block: b, rows solved for at a time, at least a batch.
     """
-    if not plain(reach.rate, reach.kappa, reach.label_bound):
+    if not plain(diameter.rate, diameter.kappa, diameter.label_bound):
         return Refused("rate, feature norm or label range are too far from 1 for float arithmetic")
-    longest = float(reach.norms(np.array([reach.steps + 1]))[0])
+    longest = float(diameter.norms(np.array([diameter.steps + 1]))[0])
     # Computed iterates may be a little longer than exact ones; 5 % covers what `_ROOM` lets pass.
     norm = _MORE * longest
-    residual = reach.kappa * norm + reach.label_bound
-    per_row = reach.rate / reach.batch * reach.kappa
-    residual_error = reach.kappa * norm + 2 * residual + per_row * reach.kappa * block * residual
-    rows = reach.steps * reach.batch
-    steps = max(1, block // reach.batch)
-    blocks = -(-reach.steps // steps)
+    residual = diameter.kappa * norm + diameter.label_bound
+    per_row = diameter.rate / diameter.batch * diameter.kappa
+    residual_error = (
+        diameter.kappa * norm + 2 * residual + per_row * diameter.kappa * block * residual
+    )
+    rows = diameter.steps * diameter.batch
+    steps = max(1, block // diameter.batch)
+    blocks = -(-diameter.steps // steps)
     # Errors of residuals reach the weights through eta/b times a row; each row is used once.
     error = rows * per_row * gamma(2 * width + 2 * block + 32) * residual_error
-    block_norm = norm + reach.rate * steps * reach.kappa * residual
+    block_norm = norm + diameter.rate * steps * diameter.kappa * residual
     error += 2 * blocks * gamma(width + block + 16) * block_norm
     error *= _MORE
     # Negated, so that an error that is no number is refused as well.

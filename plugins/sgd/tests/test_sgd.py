@@ -16,12 +16,12 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Records,
     Refused,
     Registry,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.l2_gamma import L2Gamma
@@ -32,7 +32,7 @@ from dpcore.guarantee import Status
 from dpcore.metrics.means import MeanSquaredError
 from dpcore.models.features.identity import Identity
 from dpcore.private.evaluation import evaluate
-from dpcore.sensitivity import Refuted, SensitivityLaw
+from dpcore.sensitivity import Refuted, SensitivityDistribution
 from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
@@ -49,7 +49,7 @@ from dpcore_sgd.regression import Regression
 from builders import price_learner
 from doubles import load_table
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "coefficients", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "coefficients", 1)
 PAPER = {"order": "with_replacement", "clip": "none", "average": 0.0}
 
 
@@ -69,7 +69,7 @@ def learner(**fields):
 
 
 def claim(bound, about, facts, adjacency=REPLACE_ONE):
-    public = Public(domain=facts, coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=facts, randomness=PublicRandomness(1), mu=1.0)
     (query,) = about.queries(public)
     return bound.sensitivity(query, about, public, adjacency)
 
@@ -80,14 +80,14 @@ def calibrated(about, facts, epsilon, delta=1e-5, bound=None):
         about,
         domain=facts,
         bound=bound or PathBound(),
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
         epsilon=epsilon,
         delta=delta,
     )
-    (ask,) = plan.schedule.releases[0].asks.values()
+    (planned_query,) = plan.schedule.releases[0].queries.values()
     assert plan.guarantee.epsilon <= epsilon
     assert plan.guarantee.status is Status.PROVED
-    return ask.mechanism.noise_std(ask.sensitivity)
+    return planned_query.mechanism.noise_std(planned_query.sensitivity)
 
 
 # n, T, eta, kappa, epsilon: last and averaged iterate with replacement, the same in cyclic passes,
@@ -201,17 +201,17 @@ def test_theorem_2_is_reproduced_and_corrected():
     multiplier = printed.noise_multiplier(1.0, 1e-5)
     assert multiplier * shown.value == pytest.approx(3.06e4, rel=5e-3)
     fixed = claim(CorrectedTheorem2(gamma=5e-6), learner(**options), domain(1000))
-    assert multiplier * fixed.law.largest == pytest.approx(390.4, rel=5e-3)
-    assert fixed.law.uncovered == 5e-6
+    assert multiplier * fixed.distribution.largest == pytest.approx(390.4, rel=5e-3)
+    assert fixed.distribution.uncovered == 5e-6
     # c = kappa = 1: the printed number is the square of the corrected one
-    assert shown.value == pytest.approx(fixed.law.largest**2, rel=1e-9)
+    assert shown.value == pytest.approx(fixed.distribution.largest**2, rel=1e-9)
 
 
 def test_the_corrected_paper_spends_its_failures_out_of_delta():
     about = learner(rate=0.05, steps=1000, **PAPER)
     facts = domain(1000)
     std = calibrated(about, facts, 1.0, bound=CorrectedTheorem2(gamma=5e-6))
-    largest = claim(CorrectedTheorem2(gamma=5e-6), about, facts).law.largest
+    largest = claim(CorrectedTheorem2(gamma=5e-6), about, facts).distribution.largest
     half = optimize.brentq(
         lambda s: (
             stats.norm.cdf(largest / s / 2 - s / largest)
@@ -251,8 +251,10 @@ def test_steps_that_stretch_are_refused():
     with pytest.raises(ParameterError, match="clip"):
         learner(clip="some")
     with pytest.raises(NoClaimError, match="give a rate"):
-        learner(rate=None).queries(Public(domain=domain(9), coins=PublicCoins(1)))[0].sampling and (
-            learner(rate=None).step(Public(domain=domain(9), coins=PublicCoins(1)))
+        learner(rate=None).queries(Public(domain=domain(9), randomness=PublicRandomness(1)))[
+            0
+        ].sampling and (
+            learner(rate=None).step(Public(domain=domain(9), randomness=PublicRandomness(1)))
         )
 
 
@@ -291,8 +293,8 @@ class TooSmall(PathBound):
 
     def sensitivity(self, query, learner, public, adjacency):
         found = PathBound.sensitivity(self, query, learner, public, adjacency)
-        smaller = attrs.evolve(found.law, atoms=np.array(found.law.atoms) * 0.8)
-        return attrs.evolve(found, law=smaller)
+        smaller = attrs.evolve(found.distribution, atoms=np.array(found.distribution.atoms) * 0.8)
+        return attrs.evolve(found, distribution=smaller)
 
     def along(self, query, learner, public, order, changed):
         return 0.8 * PathBound.along(self, query, learner, public, order, changed)
@@ -319,7 +321,7 @@ def test_the_price_covers_every_pair_when_all_orders_are_enumerated(n, steps):
     """One column: the release is a mixture of Gaussians on a line, over n^T equal chances."""
     about = learner(rate=0.7, steps=steps, **PAPER)
     facts = domain(n, columns=1)
-    (query,) = about.queries(Public(domain=facts, coins=PublicCoins(1)))
+    (query,) = about.queries(Public(domain=facts, randomness=PublicRandomness(1)))
     found = claim(PathBound(), about, facts)
     rng = np.random.default_rng(n + steps)
     closest = 0.0
@@ -356,7 +358,7 @@ def test_the_statistic_is_the_plain_loop_and_the_error_is_declared():
     order = rng.integers(0, 200, 800)
     rows = rng.uniform(-0.5, 0.5, (200, 3))
     records = Records(features=rows, labels=rng.uniform(-1, 1, 200), order=order)
-    public = Public(domain=facts, coins=PublicCoins(1))
+    public = Public(domain=facts, randomness=PublicRandomness(1))
     (query,) = about.queries(public)
     found = about.statistic(query, records, public, SECRET)
     error = claim(PathBound(), about, facts).solver_error
@@ -372,9 +374,11 @@ def test_smaller_relations_and_other_mechanisms_are_covered():
         mechanism=L2Gamma(),
         registry=Registry.default(),
     )
-    (ask,) = plan.schedule.releases[0].asks.values()
-    assert isinstance(ask.sensitivity.value, float)  # the law is refused, the worst place taken
-    assert "worst place" in ask.sensitivity.source
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    assert isinstance(
+        planned_query.sensitivity.value, float
+    )  # the law is refused, the worst place taken
+    assert "worst place" in planned_query.sensitivity.source
 
 
 def test_shuffling_and_averaging_pay():
@@ -398,7 +402,8 @@ def test_the_default_step_reads_public_facts_only_and_can_be_run():
     about = Regression()
     assert about.map(facts) == CosSin(count=250, bandwidth=1.0)
     small, large = (
-        about.step(Public(domain=facts, coins=PublicCoins(None), mu=mu)) for mu in (0.1, 1e9)
+        about.step(Public(domain=facts, randomness=PublicRandomness(None), mu=mu))
+        for mu in (0.1, 1e9)
     )
     assert 0 < small < large <= 0.5
     rng = np.random.default_rng(0)
@@ -413,7 +418,9 @@ def test_the_default_step_reads_public_facts_only_and_can_be_run():
     outcome = plan.run(table)
     errors = outcome.model.predict(table) - table["y"]
     assert np.mean(errors**2) < 0.6 * np.var(table["y"])
-    assert isinstance(plan.schedule.releases[0].asks["coefficients"].sensitivity, SensitivityLaw)
+    assert isinstance(
+        plan.schedule.releases[0].queries["coefficients"].sensitivity, SensitivityDistribution
+    )
 
 
 @pytest.mark.slow

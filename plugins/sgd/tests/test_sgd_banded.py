@@ -16,10 +16,10 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     PrivacyBudget,
-    PublicCoins,
+    PublicRandomness,
     Records,
     Release,
-    SecretCoins,
+    SecretRandomness,
     Session,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -75,11 +75,11 @@ def planned(learner, *, public=None, adjacency=ADD_REMOVE, **fields):
 
 def test_a_contribution_is_the_gradient_of_half_a_squared_residual():
     learner, rng = Banded(), np.random.default_rng(0)
-    public = Public(domain=facts(), coins=PublicCoins(1))
+    public = Public(domain=facts(), randomness=PublicRandomness(1))
     block = Records(features=rng.uniform(-1, 1, (7, 2)), labels=rng.uniform(-1, 1, 7))
     weights = rng.normal(size=2)
     (query,) = learner.queries(public)
-    ask = attrs.evolve(query, args={"weights": weights})
+    planned_query = attrs.evolve(query, args={"weights": weights})
     kappa, step = math.sqrt(2), 1e-6
 
     def loss(row, label, at):
@@ -89,7 +89,9 @@ def test_a_contribution_is_the_gradient_of_half_a_squared_residual():
         [(loss(x, y, weights + e) - loss(x, y, weights - e)) / (2 * step) for e in step * np.eye(2)]
         for x, y in zip(block.features, block.labels, strict=True)
     ]
-    assert learner.contributions(ask, block, public) == pytest.approx(np.array(expected), abs=1e-8)
+    assert learner.contributions(planned_query, block, public) == pytest.approx(
+        np.array(expected), abs=1e-8
+    )
 
 
 def test_public_records_give_the_start_and_their_fit_is_least_squares():
@@ -105,9 +107,11 @@ def test_public_records_give_the_start_and_their_fit_is_least_squares():
 
 
 def test_neither_noise_nor_charge_depends_on_the_start():
-    plans = [planned(Banded(), public=p, coins=PublicCoins(3)) for p in ({"r": table(9)}, None)]
-    asks = [plan.schedule.asks[0] for plan in plans]
-    assert asks[0].mechanism == asks[1].mechanism
+    plans = [
+        planned(Banded(), public=p, randomness=PublicRandomness(3)) for p in ({"r": table(9)}, None)
+    ]
+    queries = [plan.schedule.queries[0] for plan in plans]
+    assert queries[0].mechanism == queries[1].mechanism
     assert plans[0].charge() == plans[1].charge()
 
 
@@ -125,9 +129,11 @@ def test_bands_reach_from_the_spec_through_lock_and_ledger_to_the_replay(tmp_pat
     Ledger.create(ledger, epsilon=5.0, delta=1e-4, adjacency=ADD_REMOVE)
     result = dpcore.run("s.yaml")
     assert result.guarantee.provenance.replayed == "in a clean process"
-    (ask,) = json.loads((result.kept / "spec.lock.json").read_text())["plan"]["releases"]["release"]
-    assert (ask["bands"], ask["at_most"]) == ([64, 32, 24], 9)
-    assert ask["sampling"] == {"class": "Cyclic", "groups": 4, "probability": 1.0}
+    (query,) = json.loads((result.kept / "spec.lock.json").read_text())["plan"]["releases"][
+        "release"
+    ]
+    assert (query["bands"], query["at_most"]) == ([64, 32, 24], 9)
+    assert query["sampling"] == {"class": "Cyclic", "groups": 4, "probability": 1.0}
     # Nine steps by four groups: a record is in three answers, and three are charged.
     ((_, count),) = dpcore.load_spec("s.yaml").price().charge().events
     assert count == 3
@@ -184,7 +190,7 @@ def test_a_window_shorter_than_the_participation_is_refused():
 
 def test_an_outcome_that_is_pickled_holds_no_past_sum():
     plan = planned(Banded(steps=4, groups=2, bands=2))
-    outcome = plan.run(table(), secret=SecretCoins.rehearsal(1), replaying=HERE)
+    outcome = plan.run(table(), secret=SecretRandomness.rehearsal(1), replaying=HERE)
     content = pickle.dumps(outcome)
     assert b"PastSums" not in content
     again = pickle.loads(content)  # noqa: S301  # written in the line above
@@ -193,10 +199,12 @@ def test_an_outcome_that_is_pickled_holds_no_past_sum():
     )
 
 
-def laws(asks, bands, square, reach, groups, chance, group, lengths):
-    turns = [t for t in range(asks) if t % groups == group]
+def distributions(queries, bands, square, diameter, groups, chance, group, lengths):
+    turns = [t for t in range(queries) if t % groups == group]
     return [
-        sampled(asks, bands, square, reach, turns=turns, chance=chance, length=length, others=1)
+        sampled(
+            queries, bands, square, diameter, turns=turns, chance=chance, length=length, others=1
+        )
         for length in lengths
     ]
 
@@ -223,10 +231,10 @@ def test_what_is_charged_covers_every_enumerated_law_of_persons_and_of_replaceme
         event = amplify_sum(sampling, *events)
         return AutoAccountant(adjacency).compose(event, sampling.charged(3))
 
-    reach = int(4.5 * math.sqrt(square)) + 3 * records
+    diameter = int(4.5 * math.sqrt(square)) + 3 * records
     for group in range(groups):
-        none, present, other = laws(
-            3, bands, square, reach, groups, chance, group, (0, records, -records)
+        none, present, other = distributions(
+            3, bands, square, diameter, groups, chance, group, (0, records, -records)
         )
         added = claim(ADD_REMOVE, records, records)
         for allowed in (0.1, 0.01, 1e-3):

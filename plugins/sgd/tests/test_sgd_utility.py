@@ -17,10 +17,10 @@ def test_the_exponents_are_those_of_the_noise_at_the_papers_schedule(small_steps
         uses = plan.steps / n
         if clipped:
             return (2 * plan.rate * uses) ** 2
-        reach = printed.corrected_sensitivity(
+        diameter = printed.corrected_sensitivity(
             rate=plan.rate, kappa=1.0, label_bound=1.0, steps=plan.steps, most=uses
         )
-        return reach**2
+        return diameter**2
 
     small, large = 10**120, 10**150
     ends = math.log(large) - math.log(small)

@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from dpcore_sgd.block_descent import Descent, FeatureRows, descend
-from dpcore_sgd.descent import StepReach, gradient_diameter
-from dpcore_sgd.hits import permutation_law, with_replacement_law
+from dpcore_sgd.descent import StepDiameter, gradient_diameter
+from dpcore_sgd.hits import permutation_distribution, with_replacement_distribution
 
 
 def gradient(w, phi, y):
@@ -55,8 +55,8 @@ def test_iterates_can_be_as_long_as_claimed_and_no_longer(rate, kappa, bound, ri
         ends = (1 - rate * ridge) * w - rate * (rows @ w - bound)[:, None] * rows
         w = ends[np.argmax(np.linalg.norm(ends, axis=1))]
         longest.append(float(np.linalg.norm(w)))
-    reach = StepReach(rate=rate, kappa=kappa, label_bound=bound, steps=steps, ridge=ridge)
-    claimed = reach.norms(np.arange(1, steps + 2))
+    diameter = StepDiameter(rate=rate, kappa=kappa, label_bound=bound, steps=steps, ridge=ridge)
+    claimed = diameter.norms(np.arange(1, steps + 2))
     assert np.all(np.array(longest) <= claimed)
     assert np.allclose(longest, claimed, rtol=2e-3)
 
@@ -65,7 +65,9 @@ def test_iterates_can_be_as_long_as_claimed_and_no_longer(rate, kappa, bound, ri
 @pytest.mark.parametrize("ridge", [0.0, 1e-12, 1e-5])
 def test_tiny_steps_and_little_ridge_are_not_rounded_down(rate, ridge):
     """Exact rational arithmetic of the recursion, and of the shares, over a few steps."""
-    reach = StepReach(rate=rate, kappa=1.0, label_bound=1.0, steps=40, averaged=30, ridge=ridge)
+    diameter = StepDiameter(
+        rate=rate, kappa=1.0, label_bound=1.0, steps=40, averaged=30, ridge=ridge
+    )
     eta, lam = Fraction(rate), Fraction(ridge)
     keep = 1 - eta * lam
     contraction = max(keep, abs(keep - eta)) if ridge else Fraction(1)
@@ -73,30 +75,30 @@ def test_tiny_steps_and_little_ridge_are_not_rounded_down(rate, ridge):
     while len(exact) < 41:
         exact.append(abs(keep - eta) * exact[-1] + eta)
     best = (keep - eta) / (2 * keep - eta)
-    claimed = reach.norms(np.arange(1, 42))
+    claimed = diameter.norms(np.arange(1, 42))
     for step, norm in enumerate(exact):
         if step and exact[step - 1] > best:
             break
         assert float(norm) <= claimed[step] <= float(norm) * (1 + 1e-8)
     for step in (1, 10, 11, 12, 39, 40):
         total = sum(contraction ** (s - step) for s in range(max(step, 11), 41)) / 30
-        share = float(reach.share(np.array(step)))
-        assert float(total) <= share * (1 + 1e-15) <= float(total) * (1 + 1e-8)
+        fraction = float(diameter.share(np.array(step)))
+        assert float(total) <= fraction * (1 + 1e-15) <= float(total) * (1 + 1e-8)
 
 
-def movement(reach, features, labels, replaced, order, row):
+def movement(diameter, features, labels, replaced, order, row):
     """How far the release moves when one row is replaced, by the solver (see its own tests)."""
     descent = Descent(
-        rate=reach.rate,
-        batch=reach.batch,
-        ridge=reach.ridge,
-        clip=reach.clip,
-        radius=reach.radius,
-        averaged=reach.averaged,
+        rate=diameter.rate,
+        batch=diameter.batch,
+        ridge=diameter.ridge,
+        clip=diameter.clip,
+        radius=diameter.radius,
+        averaged=diameter.averaged,
     )
     other, changed = features.copy(), labels.copy()
     other[row], changed[row] = replaced
-    block = reach.batch if math.isfinite(reach.radius) else 16
+    block = diameter.batch if math.isfinite(diameter.radius) else 16
     before = descend(FeatureRows(features), labels, order, descent, block=block)
     after = descend(FeatureRows(other), changed, order, descent, block=block)
     return float(np.linalg.norm(before - after))
@@ -117,7 +119,7 @@ def test_no_replaced_record_moves_the_release_farther_than_its_uses_add_up_to(
 ):
     rng = np.random.default_rng(seed)
     n, steps = int(rng.integers(2, 8)), int(rng.integers(1, 20))
-    reach = StepReach(
+    diameter = StepDiameter(
         rate=rate, kappa=1.0, label_bound=1.0, steps=steps, batch=batch, ridge=ridge, clip=clip,
         radius=radius, averaged=averaged,
     )  # fmt: skip
@@ -126,14 +128,14 @@ def test_no_replaced_record_moves_the_release_farther_than_its_uses_add_up_to(
     features[rng.random(n + 1) < 0.2] *= 0.3
     labels = rng.choice([-1.0, 1.0], n + 1)
     order = rng.integers(0, n, steps * batch)
-    moved = movement(reach, features[:n], labels[:n], (features[n], labels[n]), order, 0)
-    assert moved <= reach.along(order, 0) * (1 + 1e-9) + 1e-14
+    moved = movement(diameter, features[:n], labels[:n], (features[n], labels[n]), order, 0)
+    assert moved <= diameter.along(order, 0) * (1 + 1e-9) + 1e-14
 
 
 def test_the_last_place_of_one_pass_is_attained():
     """The longest iterate, built row by row, then the two farthest gradients at it."""
     steps, rate = 30, 0.1
-    reach = StepReach(rate=rate, kappa=1.0, label_bound=1.0, steps=steps)
+    diameter = StepDiameter(rate=rate, kappa=1.0, label_bound=1.0, steps=steps)
     angles = np.linspace(0, 2 * np.pi, 20_001)
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     w, rows = np.zeros(2), []
@@ -146,19 +148,19 @@ def test_the_last_place_of_one_pass_is_attained():
     along, across = -w / np.linalg.norm(w), np.array([w[1], -w[0]]) / np.linalg.norm(w)
     pair = [x * along + math.sqrt(1 - x * x) * side * across for side in (1, -1)]
     features, labels = np.array([*rows, pair[0]]), np.ones(steps)
-    moved = movement(reach, features, labels, (pair[1], 1.0), np.arange(steps), steps - 1)
-    worst = reach.worst_cyclic(steps)
+    moved = movement(diameter, features, labels, (pair[1], 1.0), np.arange(steps), steps - 1)
+    worst = diameter.worst_cyclic(steps)
     assert 0.999 * worst < moved <= worst
 
 
 def test_clipped_passes_are_attained():
-    reach = StepReach(rate=0.1, kappa=1.0, label_bound=1.0, steps=12, clip=0.01)
+    diameter = StepDiameter(rate=0.1, kappa=1.0, label_bound=1.0, steps=12, clip=0.01)
     features, labels = np.zeros((4, 2)), np.zeros(4)
     features[1] = [1.0, 0.0]
     labels[1] = 1.0
-    moved = movement(reach, features, labels, (features[1], -1.0), np.arange(12) % 4, 1)
+    moved = movement(diameter, features, labels, (features[1], -1.0), np.arange(12) % 4, 1)
     assert moved == pytest.approx(2 * 0.1 * 0.01 * 3)
-    for worst in (reach.worst_cyclic(4), reach.worst_shuffled(4)):
+    for worst in (diameter.worst_cyclic(4), diameter.worst_shuffled(4)):
         assert worst == pytest.approx(moved, rel=1e-6)
         assert moved <= worst
 
@@ -172,27 +174,27 @@ def test_clipped_passes_are_attained():
     clip=st.sampled_from([math.inf, 0.5]),
 )
 def test_worst_places_are_worst_and_at_most_a_little_more(records, steps, averaged, ridge, clip):
-    reach = StepReach(
+    diameter = StepDiameter(
         rate=0.3, kappa=1.0, label_bound=1.0, steps=steps, averaged=averaged, ridge=ridge, clip=clip
     )
-    exact = reach.rows(np.arange(steps), np.arange(steps))
+    exact = diameter.rows(np.arange(steps), np.arange(steps))
     passes = np.zeros((-(-steps // records)) * records)
     passes[:steps] = exact
     passes = passes.reshape(-1, records)
     cyclic, shuffled = passes.sum(axis=0).max(), passes.max(axis=1).sum()
-    assert cyclic <= reach.worst_cyclic(records) <= cyclic * (1 + 1e-8)
-    assert shuffled <= reach.worst_shuffled(records) <= shuffled * (1 + 1e-8)
-    assert exact.sum() <= reach.worst_order() <= exact.sum() * (1 + 1e-8)
+    assert cyclic <= diameter.worst_cyclic(records) <= cyclic * (1 + 1e-8)
+    assert shuffled <= diameter.worst_shuffled(records) <= shuffled * (1 + 1e-8)
+    assert exact.sum() <= diameter.worst_order() <= exact.sum() * (1 + 1e-8)
 
 
 def test_many_passes_are_bounded_too():
-    reach = StepReach(rate=0.3, kappa=1.0, label_bound=1.0, steps=9001, averaged=3000)
-    exact = reach.rows(np.arange(9001), np.arange(9001))
+    diameter = StepDiameter(rate=0.3, kappa=1.0, label_bound=1.0, steps=9001, averaged=3000)
+    exact = diameter.rows(np.arange(9001), np.arange(9001))
     passes = np.zeros(9002)
     passes[:9001] = exact
     shuffled = passes.reshape(-1, 2).max(axis=1).sum()
-    assert shuffled <= reach.worst_shuffled(2) <= 1.3 * shuffled
-    assert shuffled <= reach.worst_cyclic(2) * (1 + 1e-12)
+    assert shuffled <= diameter.worst_shuffled(2) <= 1.3 * shuffled
+    assert shuffled <= diameter.worst_cyclic(2) * (1 + 1e-12)
 
 
 def tail(values, chances, level):
@@ -202,44 +204,44 @@ def tail(values, chances, level):
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_the_law_with_replacement_is_enumeration_rounded_up(n):
     values = np.array([0.3, 0.1, 0.25, 0.2, 0.05])
-    law = with_replacement_law(values, np.ones(5, dtype=int), n)
+    distribution = with_replacement_distribution(values, np.ones(5, dtype=int), n)
     sums, chances = [], []
     for hits in itertools.product((0, 1), repeat=5):
         sums.append(float(np.dot(hits, values)))
         chances.append(math.prod(1 / n if hit else 1 - 1 / n for hit in hits))
     for level in np.linspace(0, 1, 101):
-        assert tail(sums, chances, level) <= law.beyond(level) + 1e-15
-        assert law.beyond(level * 1.03 + 1e-3) <= tail(sums, chances, level) * (1 + 1e-9)
+        assert tail(sums, chances, level) <= distribution.beyond(level) + 1e-15
+        assert distribution.beyond(level * 1.03 + 1e-3) <= tail(sums, chances, level) * (1 + 1e-9)
 
 
 def test_equal_steps_with_replacement_are_a_binomial_far_into_its_tail():
-    law = with_replacement_law(np.full(256, 2.0), np.full(256, 10), 300)
+    distribution = with_replacement_distribution(np.full(256, 2.0), np.full(256, 10), 300)
     for hits, times in ((0, 1), (1, 1), (5, 1), (20, 1), (40, 6)):  # rare cells are wide
         exact = stats.binom.sf(hits, 2560, 1 / 300)
-        assert exact <= law.beyond(2.0 * hits + 1e-9) <= times * exact * (1 + 1e-8)
-    assert 0 < law.uncovered < 1e-17
+        assert exact <= distribution.beyond(2.0 * hits + 1e-9) <= times * exact * (1 + 1e-8)
+    assert 0 < distribution.uncovered < 1e-17
 
 
 @pytest.mark.parametrize("uses", [600, 743, 900])
 def test_so_are_more_uses_than_floats_hold_the_chance_of_none(uses):
     """(1 - 1/20)^14860 is 1e-331: with it the law was lost, or the part that denormals lose."""
-    law = with_replacement_law(np.array([1.0]), np.array([20 * uses]), 20)
-    assert math.fsum(law.weights) + law.uncovered >= 1 - 1e-12
+    distribution = with_replacement_distribution(np.array([1.0]), np.array([20 * uses]), 20)
+    assert math.fsum(distribution.weights) + distribution.uncovered >= 1 - 1e-12
     for hits in range(uses - 200, uses + 200, 10):
         exact = stats.binom.sf(hits, 20 * uses, 1 / 20)
-        assert exact * (1 - 1e-9) <= law.beyond(hits + 0.5)
-        assert law.beyond(hits * 1.03 + 1) <= exact * (1 + 1e-9) + 2e-9
+        assert exact * (1 - 1e-9) <= distribution.beyond(hits + 0.5)
+        assert distribution.beyond(hits * 1.03 + 1) <= exact * (1 + 1e-9) + 2e-9
 
 
 def test_the_law_of_permutations_is_enumeration_rounded_up():
     first, last = np.array([0.5, 0.3, 0.2, 0.1]), np.array([0.4, 0.1])
     ones = np.ones(4, dtype=int)
-    law = permutation_law([(first, ones), (first / 2, ones), (last, ones[:2])], 4)
+    distribution = permutation_distribution([(first, ones), (first / 2, ones), (last, ones[:2])], 4)
     places = itertools.product(first, first / 2, [*last, 0.0, 0.0])
     sums = [sum(found) for found in places]
     for level in np.linspace(0, 1.2, 121):
         exact = tail(sums, [1 / 64] * 64, level)
-        assert exact <= law.beyond(level) + 1e-15
-        assert law.beyond(level * 1.03 + 2e-3) <= exact * (1 + 1e-9)
-    part = permutation_law([(last, ones[:2])], 4)
+        assert exact <= distribution.beyond(level) + 1e-15
+        assert distribution.beyond(level * 1.03 + 2e-3) <= exact * (1 + 1e-9)
+    part = permutation_distribution([(last, ones[:2])], 4)
     assert math.fsum(part.weights) == pytest.approx(0.5)

@@ -39,7 +39,7 @@ from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models import FeatureMap, LinearModel, ScoringModel
 from dpcore.models.features.base import row_by_row
 from dpcore.models.features.identity import Identity
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore.rounding import up
 from dpcore.sensitivity import StepSensitivity
 from dpcore_linear.affine import Affine
@@ -114,12 +114,12 @@ class Descent(OneShot):
         )
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> Any:
         """PRIVATE: one step of descent; it draws nothing, and keeps no state."""
         domain, eta = public.domain, self.eta(public.domain)
         longest = up(self.features.norm(domain), roundings=8)
-        feature_map = self.features.drawn(domain, public.coins)
+        feature_map = self.features.drawn(domain, public.randomness)
         rows = row_by_row(feature_map, records.features, self.features.width(domain)) / longest
         labels = np.clip(records.labels / domain.label_bound, -1.0, 1.0)
         loss, count = logistic if domain.classes else square, domain.at_most or 1
@@ -137,7 +137,7 @@ class Descent(OneShot):
         unit = domain.label_bound / up(self.features.norm(domain), roundings=8)
         return LinearModel(
             domain=domain,
-            features=self.features.drawn(domain, public.coins),
+            features=self.features.drawn(domain, public.randomness),
             coefficients=unit * np.asarray(answers["iterate"]),
         )
 

@@ -30,12 +30,12 @@ def cyclic(
     The worst place of a record is the last batch.
     """
     per_epoch = contraction**batches
-    spread = 1 / batches
+    noise_distribution = 1 / batches
     if contraction != 1:
-        spread = (1 - contraction**2) / (1 - per_epoch**2)
+        noise_distribution = (1 - contraction**2) / (1 - per_epoch**2)
     # The last step is paid in full; the passes before it contract as steps of c^l each.
     earlier = geometric_square(per_epoch, epochs - 1)
-    square = 1 + contraction ** (2 * batches - 2) * spread * earlier
+    square = 1 + contraction ** (2 * batches - 2) * noise_distribution * earlier
     return lipschitz / (batch * std) * math.sqrt(square)
 
 

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, SecretCoins
+from dpcore import ADD_REMOVE, REPLACE_ONE, SecretRandomness
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
@@ -14,7 +14,7 @@ from dpcore.errors import ContractError, ParameterError, UnfitTargetError, Unkno
 from dpcore.functions import Process, ProcessQuery
 from dpcore.learner import Public
 from dpcore.models.features.identity import Identity
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.records import Records
 from dpcore.sensitivity import StepSensitivity
 from dpcore_attacks.attacks.falsifier import falsify
@@ -87,7 +87,7 @@ def test_errors_of_steps_are_charged_for_both_neighbours():
             Process(function=lambda k, x: 0.9 * x, shape=(1,), steps=30),
             query_of(30),
             sensitivity,
-            SecretCoins.rehearsal(1).noise(0, "iterate", 1),
+            SecretRandomness.rehearsal(1).noise(0, "iterate", 1),
         )
         for sensitivity in (rounded, larger)
     ]
@@ -97,7 +97,7 @@ def test_errors_of_steps_are_charged_for_both_neighbours():
 def test_an_audit_of_clipped_steps_reaches_most_of_mu():
     """Of neighbours whose extra record is clipped at every state, the shift is what is charged."""
     learner = Descent(regularization=0.05, clip=0.02, steps=20, features=Identity())
-    public = Public(domain=domain_of(limit=4), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain_of(limit=4), randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     claim = DescentBound().sensitivity(query, learner, public, ADD_REMOVE)
     mechanism = InnerGaussian(noise_multiplier=3.0)
@@ -111,7 +111,7 @@ def test_an_audit_of_clipped_steps_reaches_most_of_mu():
                 process,
                 query,
                 claim,
-                SecretCoins.rehearsal(k + draws * side).noise(0, "a", 1),
+                SecretRandomness.rehearsal(k + draws * side).noise(0, "a", 1),
             )[0]
             for k in range(draws)
         ]
@@ -167,17 +167,17 @@ class Hopeful(DescentBound):
 
 
 @pytest.mark.parametrize(
-    ("learner", "bound", "law"),
+    ("learner", "bound", "distribution"),
     [
         (Remembering, DescentBound, NO_MEMORY),
         (Noisy, DescentBound, NO_NOISE),
         (Descent, Hopeful, CONTRACTS),
     ],
 )
-def test_each_law_of_processes_is_broken_by_what_breaks_it(learner, bound, law):
+def test_each_law_of_processes_is_broken_by_what_breaks_it(learner, bound, distribution):
     case = case_of(learner(steps=4, features=Identity()), bound(), limit=3)
     broken = {verdict.law for verdict in process_verdicts(case, "descent") if verdict.failed}
-    assert law in broken
+    assert distribution in broken
 
 
 def test_a_smaller_movement_would_be_broken():
@@ -194,10 +194,12 @@ def test_a_smaller_movement_would_be_broken():
 
 def test_what_does_not_contract_is_refused():
     learner = Descent()
-    public = Public(domain=domain_of(labels=Classes((0, 1, 2))), coins=PublicCoins(1), mu=1.0)
+    public = Public(
+        domain=domain_of(labels=Classes((0, 1, 2))), randomness=PublicRandomness(1), mu=1.0
+    )
     with pytest.raises(UnfitTargetError, match="several classes is no contraction"):
         learner.queries(public)
-    unlimited = Public(domain=domain_of(limit=None), coins=PublicCoins(1), mu=1.0)
+    unlimited = Public(domain=domain_of(limit=None), randomness=PublicRandomness(1), mu=1.0)
     with pytest.raises(UnknownCountError, match="public limit"):
         learner.queries(unlimited)
     with pytest.raises(ParameterError, match="for each step"):

@@ -23,7 +23,7 @@ import attrs
 import numpy as np
 
 from dpcore import Domain
-from dpcore.interval import NoiseLaw, NormalSpread, apart
+from dpcore.interval import NoiseDistribution, NormalDistribution, apart
 from dpcore.models.figures import Figures
 
 Ends = tuple[float, float]
@@ -39,11 +39,11 @@ MOST_PAIRED = 16
 _ENOUGH = 10.0  # standard deviations of a count from which on the delta method holds its level
 
 
-def around(estimate: float, spread: NoiseLaw | None, miss: float) -> Ends:
+def around(estimate: float, noise_distribution: NoiseDistribution | None, miss: float) -> Ends:
     """Where the number without noise lies, but for a probability of `miss`."""
-    if spread is None:
+    if noise_distribution is None:
         return EVERYTHING
-    half = spread.within(miss)
+    half = noise_distribution.within(miss)
     return estimate - half, estimate + half
 
 
@@ -58,52 +58,71 @@ def cut_count(ends: Ends, domain: Domain) -> Ends:
     return cut(ends, 0.0, math.inf if domain.at_most is None else float(domain.at_most))
 
 
-def combined(factors: tuple[float, ...], times: int, spread: NoiseLaw | None, miss: float) -> float:
-    """The half-width of a weighted sum of released numbers, each with noise of `spread`.
+def combined(
+    factors: tuple[float, ...],
+    times: int,
+    noise_distribution: NoiseDistribution | None,
+    miss: float,
+) -> float:
+    """The half-width of a weighted sum of released numbers, each with noise of
+    `noise_distribution`.
 
     Args:
         factors: Weights, each of so many numbers (`times`).
     """
-    if spread is None:
+    if noise_distribution is None:
         return math.inf
     total = times * math.fsum(map(abs, factors))
-    if isinstance(spread, NormalSpread):
+    if isinstance(noise_distribution, NormalDistribution):
         # One normal law; rounding to the grid, and its steps, move each of the numbers.
         length = math.sqrt(times) * math.hypot(*factors)
-        return spread.quantile(miss) * length + (spread.rounding + spread.step) * total
+        return (
+            noise_distribution.quantile(miss) * length
+            + (noise_distribution.rounding + noise_distribution.step) * total
+        )
     # Bonferroni: all numbers lie in their intervals.
-    return spread.within(miss / (times * len(factors))) * total
+    return noise_distribution.within(miss / (times * len(factors))) * total
 
 
-def normal_quantile(spread: NormalSpread, miss: float) -> float:
+def normal_quantile(deviation: NormalDistribution, miss: float) -> float:
     """z of a two-sided interval, with what rounding to the grid adds."""
-    return -NormalDist().inv_cdf(miss / 2) + math.sqrt(2.0) * spread.rounding / spread.width
+    return -NormalDist().inv_cdf(miss / 2) + math.sqrt(2.0) * deviation.rounding / deviation.width
 
 
 def ratio(
-    top: float, bottom: float, weight: float, spread: NoiseLaw | None, miss: float, reach: float
+    top: float,
+    bottom: float,
+    weight: float,
+    noise_distribution: NoiseDistribution | None,
+    miss: float,
+    cutoff: float,
 ) -> Ends:
-    """Where S/n lies, for S near `top` and w n near `bottom`, both with noise of `spread`.
+    """Where S/n lies, for S near `top` and w n near `bottom`, both with noise of
+    `noise_distribution`.
 
     Args:
         weight: w > 0.
-        reach: |S| is at most reach times n.
+        cutoff: |S| is at most reach times n.
     """
-    if spread is None:
-        return -reach, reach
-    if isinstance(spread, NormalSpread):
+    if noise_distribution is None:
+        return -cutoff, cutoff
+    if isinstance(noise_distribution, NormalDistribution):
         # Fieller in the scale of n: the noise on w n is divided by w, as n itself is.
-        z = normal_quantile(spread, miss) * spread.width
+        z = normal_quantile(noise_distribution, miss) * noise_distribution.width
         ends = fieller(top, z, bottom / weight, z / weight)
     else:
         # Bonferroni: half of the miss for each of the two numbers.
-        half = spread.within(miss / 2)
+        half = noise_distribution.within(miss / 2)
         ends = quotients((top - half, top + half), bottom / weight, half / weight)
-    return cut(ends, -reach, reach)
+    return cut(ends, -cutoff, cutoff)
 
 
-def share(
-    top: float, rest: float, cells: tuple[int, int], spread: NoiseLaw | None, miss: float
+def proportion(
+    top: float,
+    rest: float,
+    cells: tuple[int, int],
+    noise_distribution: NoiseDistribution | None,
+    miss: float,
 ) -> Ends:
     r"""Where the share S/(S + R) lies, of counts that are sums of noisy cells.
 
@@ -114,11 +133,17 @@ def share(
     Args:
         top, rest: Noisy S and R. cells: (k_S, k_R), how many cells each is the sum of.
     """
-    if spread is None:
+    if noise_distribution is None:
         return 0.0, 1.0
     of_top, of_rest = cells
-    if isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step:
-        n, squared_half = top + rest, (normal_quantile(spread, miss) * spread.width) ** 2
+    if (
+        isinstance(noise_distribution, NormalDistribution)
+        and noise_distribution.width >= FINE * noise_distribution.step
+    ):
+        n, squared_half = (
+            top + rest,
+            (normal_quantile(noise_distribution, miss) * noise_distribution.width) ** 2,
+        )
         a = n * n - squared_half * (of_top + of_rest)
         b, c = top * n - squared_half * of_top, top * top - squared_half * of_top
         # The quadratic does not open upwards: the set is no interval, and says nothing.
@@ -127,7 +152,7 @@ def share(
         root = math.sqrt(max(0.0, b * b - a * c))
         return cut(((b - root) / a, (b + root) / a), 0.0, 1.0)
     # A box over all cells: counts are not negative, so ends below 0 are cut to 0.
-    half = spread.within(miss / (of_top + of_rest))
+    half = noise_distribution.within(miss / (of_top + of_rest))
     tops = [max(0.0, top + sign * of_top * half) for sign in (-1, 1)]
     rests = [max(0.0, rest + sign * of_rest * half) for sign in (-1, 1)]
     low = tops[0] / (tops[0] + rests[1]) if tops[0] > 0 else 0.0
@@ -176,10 +201,10 @@ class Estimated:
 def gaps(
     about: Mapping[str, tuple[Any, ...]],
     estimates: Sequence[Estimated],
-    spread: NoiseLaw | None,
+    noise_distribution: NoiseDistribution | None,
     narrow: float,
     miss: float,
-    reach: float,
+    cutoff: float,
     level: float,
 ) -> Figures | None:
     """Differences of all pairs of groups, the first less the second; None of one group or of many.
@@ -189,7 +214,7 @@ def gaps(
 
     Args:
         narrow: Standard deviation of a count, for noise of width 1.
-        reach: No number is larger.
+        cutoff: No number is larger.
     """
     if not 2 <= len(estimates) <= MOST_PAIRED:
         return None
@@ -202,14 +227,20 @@ def gaps(
         # Always valid: the two groups' intervals hold together, and so does their difference.
         ends = first.low - second.high, first.high - second.low
         # A discrete law on a coarse grid is no normal one: keep the box there.
-        if isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step:
+        if (
+            isinstance(noise_distribution, NormalDistribution)
+            and noise_distribution.width >= FINE * noise_distribution.step
+        ):
             # Far from 0 a quotient's error is nearly linear in the noise, for both counts.
-            threshold = _ENOUGH * spread.width * narrow
+            threshold = _ENOUGH * noise_distribution.width * narrow
             if min(first.count, second.count) > threshold:
-                z = normal_quantile(spread, apart(miss, len(pairs))) * spread.width
+                z = (
+                    normal_quantile(noise_distribution, apart(miss, len(pairs)))
+                    * noise_distribution.width
+                )
                 half = z * math.hypot(first.std, second.std)
                 ends = gap - half, gap + half
-        rows.append((gap, *cut(ends, -reach, reach)))
+        rows.append((gap, *cut(ends, -cutoff, cutoff)))
     return Figures(
         about={
             "group": tuple(names[a] for a, _ in pairs),

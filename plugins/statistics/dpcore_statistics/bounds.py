@@ -38,14 +38,14 @@ from dpcore import (
 from dpcore.checks import confidence, fraction
 from dpcore.errors import ContractError, need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseDistribution, apart
 from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.clipping import clipped_integers
 from dpcore.learners.conversation import Transcript
 from dpcore.models.figures import Figures, Statistics
 from dpcore.query import Reads
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, combined, cut_count, ratio
 from dpcore_statistics.by_group import group_weight, groups_moved, groups_of, stacked
@@ -181,7 +181,7 @@ class BoundedMean(Folding):
         return float(self.grid(state.public)[int(np.argmax(state.answers[0].value))])
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any] | Exact:
         """PRIVATE: counts of larger values, or the exact sums."""
         if not isinstance(query, SumQuery):
@@ -234,11 +234,11 @@ class BoundedMean(Folding):
         public, answer, bound = state.public, state.answers[1], self._bound(state)
         groups = self.groups(public)
         value = np.asarray(answer.value, dtype=np.float64).reshape(groups.size, -1)
-        covers = "".join((COVERS, self._left_out(value, bound, answer.spread, public)))
+        covers = "".join((COVERS, self._left_out(value, bound, answer.noise_distribution, public)))
         miss = apart(1 - self.level, groups.size)
         figures = []
         for sums in value:
-            rows = self._rows(sums, bound, answer.spread, miss, public)
+            rows = self._rows(sums, bound, answer.noise_distribution, miss, public)
             figures.append(
                 Figures(
                     about={"statistic": tuple(row[0] for row in rows)},
@@ -250,24 +250,26 @@ class BoundedMean(Folding):
                 )
             )
         table = stacked(groups.about, figures, self.level) if self.by else figures[0]
-        return Statistics.of(table if answer.spread is not None else table.unstated())
+        return Statistics.of(table if answer.noise_distribution is not None else table.unstated())
 
     def _rows(
         self,
         sums: NDArray[np.float64],
         bound: float,
-        spread: NoiseLaw | None,
+        noise_distribution: NoiseDistribution | None,
         miss: float,
         public: Public,
     ) -> list[tuple[str, float, float, float]]:
         """One group's numbers, each with its interval."""
         w, (weighted, total) = self.weight(public), (float(number) for number in sums[:2])
         # The interval is of the mean within the bound: what clipping cuts off is not covered.
-        ends = ratio(total, weighted, w, spread, miss, 1.0)
+        ends = ratio(total, weighted, w, noise_distribution, miss, 1.0)
         estimate = min(max(total / max(1.0, weighted / w), -1.0), 1.0)
-        counts = around(weighted, spread, miss)
+        counts = around(weighted, noise_distribution, miss)
         count = cut_count((counts[0] / w, counts[1] / w), public.domain)
-        beyond = [self._beyond(sums, spread, miss, public)] if self.count_clipped else []
+        beyond = (
+            [self._beyond(sums, noise_distribution, miss, public)] if self.count_clipped else []
+        )
         return [
             (f"mean of {self.column}", bound * estimate, bound * ends[0], bound * ends[1]),
             ("count", weighted / w, *count),
@@ -278,7 +280,7 @@ class BoundedMean(Folding):
     def _beyond(
         self,
         sums: NDArray[np.float64],
-        spread: NoiseLaw | None,
+        noise_distribution: NoiseDistribution | None,
         miss: float,
         public: Public,
         groups: int = 1,
@@ -292,17 +294,21 @@ class BoundedMean(Folding):
         of_clipped = 1 / self.clipped_weight(norm_in_use(public, None))
         of_count = 0.5 / self.weight(public)
         estimate = float(of_clipped * sums[2] + of_count * sums[0])
-        half = combined((of_clipped, of_count), groups, spread, miss)
+        half = combined((of_clipped, of_count), groups, noise_distribution, miss)
         return estimate, *cut_count((estimate - half, estimate + half), public.domain)
 
     def _left_out(
-        self, value: NDArray[np.float64], bound: float, spread: NoiseLaw | None, public: Public
+        self,
+        value: NDArray[np.float64],
+        bound: float,
+        noise_distribution: NoiseDistribution | None,
+        public: Public,
     ) -> str:
         """What the bar leaves out, in words, from released numbers and the declared range alone."""
-        if not self.count_clipped or spread is None:
+        if not self.count_clipped or noise_distribution is None:
             return ""
         sums, groups, miss = value.sum(axis=0), len(value), 1 - self.level
-        clipped, low, high = self._beyond(sums, spread, miss, public, groups)
+        clipped, low, high = self._beyond(sums, noise_distribution, miss, public, groups)
         column = number_column(public.domain, self.column).column
         # A value beyond the bound counts as the bound, and may be as large as the range allows.
         excess = max(0.0, max(abs(column.low), abs(column.high)) - bound)
@@ -322,14 +328,18 @@ class BoundedMean(Folding):
             f"the bound more of the budget (share)"
         )
 
-    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+    def least_records(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> float:
         """The half-width of a sum in bounds: of so many records a mean's is a bound."""
         miss = apart(1 - self.level, self.groups(public).size)
-        return spreads[MEAN].within(miss) if MEAN in spreads else 0.0
+        return noise_distributions[MEAN].within(miss) if MEAN in noise_distributions else 0.0
 
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+    def forecast(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> tuple[str, ...]:
         """In units of the bound that will be found."""
-        if (half := self.least_records(public, spreads)) == 0:
+        if (half := self.least_records(public, noise_distributions)) == 0:
             return ()
         groups = " of each group, all together" if self.by else ""
         return (

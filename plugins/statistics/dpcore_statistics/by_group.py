@@ -27,7 +27,7 @@ from dpcore import Answer, Distance, Domain, Public, Records, Refused, SumQuery
 from dpcore.checks import one_of
 from dpcore.errors import ParameterError, need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseDistribution, apart
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
@@ -206,12 +206,12 @@ class ByGroup(Statistic):
             }
         )
 
-    def widths(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def widths(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """What `expected` says of the question, for every group where there are some."""
         if not self.by:
-            return self.expected(public, spread)
+            return self.expected(public, noise_distribution)
         count = self.groups(public).size
-        lines = self.one_group(public).expected(inside(public), spread)
+        lines = self.one_group(public).expected(inside(public), noise_distribution)
         return tuple(f"{line}, in each of {count} groups, all together" for line in lines)
 
 
@@ -303,19 +303,19 @@ class ByFirstCell(ByCategories):
         """The theorem above, where o is 0, as few as there can be in so many groups, or m."""
         within = self._moved_inside(query, public)
         assert isinstance(within, ByRelation), "counts are never refused"
-        longest, farthest, count = within.add_remove, within.replace_one, self.groups(public).size
+        longest, diameter, count = within.add_remove, within.replace_one, self.groups(public).size
         power = 1 if query.distance is Distance.L1 else 2
         most = min(records, count)
         # Linear in o on either side of where two persons with all their blocks fill all groups.
-        far = max(
-            (min(2 * most, count + o) - 2 * o) * longest**power + o * farthest**power
+        distance = max(
+            (min(2 * most, count + o) - 2 * o) * longest**power + o * diameter**power
             for o in (0, max(0, 2 * most - count), most)
         )
         if not self.by:
             return within
         return ByRelation(
             add_remove=up(most ** (1 / power) * longest, roundings=8),
-            replace_one=up(far ** (1 / power), roundings=16),
+            replace_one=up(distance ** (1 / power), roundings=16),
         )
 
 
@@ -381,7 +381,7 @@ def stacked(about: Mapping[str, tuple[Any, ...]], figures: list[Figures], level:
     # Two statistics of one group have bars of their own: each holds together over the groups.
     joint = first.joint or size == 1
     apart_clause = "" if joint else "; of each statistic they hold together over all groups"
-    bars = first.population and attrs.evolve(
+    intervals = first.population and attrs.evolve(
         first.population,
         low=np.concatenate([table.population.low for table in figures if table.population]),
         high=np.concatenate([table.population.high for table in figures if table.population]),
@@ -391,7 +391,7 @@ def stacked(about: Mapping[str, tuple[Any, ...]], figures: list[Figures], level:
     )
     return attrs.evolve(
         first,
-        population=bars,
+        population=intervals,
         about={
             **columns,
             **{name: len(keys) * tuple(cells) for name, cells in first.about.items()},

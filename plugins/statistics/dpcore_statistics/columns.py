@@ -89,7 +89,7 @@ class NumberColumn:
         """The first rows of a table, where their numbers are dates; else none."""
         return tuple(range(count)) if isinstance(self.column, Dates) else ()
 
-    def told(self, number: float) -> str:
+    def format_end(self, number: float) -> str:
         """A number as a reader knows it: dates as dates."""
         return date_text(number) if isinstance(self.column, Dates) else f"{number:g}"
 
@@ -337,7 +337,7 @@ class Cells:
             "edges",
             edges,
         )
-        texts = map(column.told, ends)
+        texts = map(column.format_end, ends)
         labels = [f"[{low}, {high})" for low, high in itertools.pairwise(texts)]
         # The last cell is closed, so that the end of the range is in one.
         labels[-1] = f"{labels[-1][:-1]}]"

@@ -9,22 +9,22 @@ from numpy.typing import NDArray
 from dpcore import Answer, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
 from dpcore.errors import need
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Figures, Statistics
 from dpcore.summing import Tally
-from dpcore_statistics.bars import around, cut, cut_count, share
+from dpcore_statistics.bars import around, cut, cut_count, proportion
 from dpcore_statistics.by_group import ByRanges, inside
 from dpcore_statistics.columns import require_conditions, selected
 from dpcore_statistics.histogram import ONE_CELL_NORMS, counts_moved, public_total
 from dpcore_statistics.population.sampling import (
     NOTHING,
     check_guess,
-    expected_share,
-    population_bars,
+    expected_proportion,
+    population_intervals,
     stacked_ends,
 )
-from dpcore_statistics.population.shares import counts_in, noisy_share, public_share
+from dpcore_statistics.population.shares import counts_in, noisy_fraction, public_fraction
 
 
 @attrs.frozen(kw_only=True)
@@ -37,10 +37,10 @@ class Count(ByRanges):
         of: What is counted: records, or persons, each of whom counts once if any of their records
             meets the condition. For domains with `people`.
         guess: Public guesses, for what `check` expects of a share of the population alone:
-            `records`, the number of all, and `share`.
+            `records`, the number of all, and `proportion`.
     """
 
-    tells_laplace: ClassVar[bool] = True
+    distinguishes_laplace: ClassVar[bool] = True
 
     of: Literal["records", "persons"] = attrs.field(
         default="records", validator=one_of("records", "persons")
@@ -60,8 +60,8 @@ class Count(ByRanges):
     def unsampled(self, public: Public) -> str:
         """A sample of a finite population has shares, and no count but the one it has."""
         domain = public.domain
-        is_share = self.of == "records" and bool(self.where)
-        if domain.sampled == "independent" or (is_share and domain.people is None):
+        is_fraction = self.of == "records" and bool(self.where)
+        if domain.sampled == "independent" or (is_fraction and domain.people is None):
             return ""
         return "sampled: independent, or a condition under where (then a share is told)"
 
@@ -70,7 +70,7 @@ class Count(ByRanges):
         is_replacement = public.domain.exact is not None
         return bool(self.by) and is_replacement and self.groups(public).size == 1
 
-    def _rest_is_told(self, public: Public) -> bool:
+    def _states_rest(self, public: Public) -> bool:
         """Whether the records that do not meet the condition are counted beside the others."""
         domain = public.domain
         has_rest = self.of == "records" and bool(self.where) and domain.people is None
@@ -78,7 +78,7 @@ class Count(ByRanges):
 
     def query(self, public: Public) -> SumQuery:
         """One query for one integer, exact and not negative; or for two, in disjoint cells."""
-        norm, is_pair = self.norm(public), self._rest_is_told(public)
+        norm, is_pair = self.norm(public), self._states_rest(public)
         # An exponent of 0 is a unit of 1: integers are not rounded, so nothing is added for that.
         return SumQuery(
             name="count",
@@ -115,30 +115,39 @@ class Count(ByRanges):
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
         """The records that meet the condition, by group; none where the others are told too."""
-        is_pair = self._rest_is_told(inside(public) if self.by else public)
+        is_pair = self._states_rest(inside(public) if self.by else public)
         return () if is_pair else (self.tally(self.groups(public), public),)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One table: the count with its interval, cut to what is possible, and maybe its share."""
-        domain, spread = public.domain, answer.spread
+        domain, noise_distribution = public.domain, answer.noise_distribution
         estimate, *rest = (float(number) for number in answer.value)
-        ends = around(estimate, spread, self.miss)
+        ends = around(estimate, noise_distribution, self.miss)
         rows = [(self._label(public), estimate, *cut_count(ends, domain))]
         # Beside the rest, or out of a public number, a count is a share too.
-        out_of, n, bars = None if domain.exact is None else float(domain.exact), 1.0, None
+        out_of, n, intervals = None if domain.exact is None else float(domain.exact), 1.0, None
         if self.samples(public):
-            law = self.sampling(spread, self.miss, public)
-            wider = [counts_in(domain, estimate, law, out_of=out_of)]
+            sampling = self.sampling(noise_distribution, self.miss, public)
+            wider = [counts_in(domain, estimate, sampling, out_of=out_of)]
             if rest:
-                n, ends = estimate + rest[0], share(estimate, rest[0], (1, 1), spread, self.miss)
-                wider.append(NOTHING if law is None else noisy_share(estimate, rest[0], law))
+                n, ends = (
+                    estimate + rest[0],
+                    proportion(estimate, rest[0], (1, 1), noise_distribution, self.miss),
+                )
+                wider.append(
+                    NOTHING if sampling is None else noisy_fraction(estimate, rest[0], sampling)
+                )
             elif out_of is not None:
                 n, ends = out_of, (rows[0][2] / out_of, rows[0][3] / out_of)
-                wider.append(NOTHING if law is None else public_share(estimate, out_of, law))
+                wider.append(
+                    NOTHING if sampling is None else public_fraction(estimate, out_of, sampling)
+                )
             if len(wider) > 1:
                 rows.append(("share", min(max(estimate / max(1.0, n), 0.0), 1.0), *ends))
             subject = "the expected count, and the share of the population that meets the condition"
-            bars = population_bars(stacked_ends(wider), self.level, subject, domain, law)
+            intervals = population_intervals(
+                stacked_ends(wider), self.level, subject, domain, sampling
+            )
         return Statistics.of(
             Figures(
                 about={"statistic": tuple(row[0] for row in rows)},
@@ -147,7 +156,7 @@ class Count(ByRanges):
                 high=np.array([row[3] for row in rows]),
                 level=self.level,
                 covers="noise only: where the exact count lies",
-                population=bars,
+                population=intervals,
             )
         )
 
@@ -156,15 +165,15 @@ class Count(ByRanges):
         is_said = self.states_unit and public.domain.people is not None
         return f"count of {self.of}" if is_said else "count"
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The half-width, the same whatever the records; and about that of a share."""
-        half = spread.within(self.miss)
-        line, cells = f"count +- {half:.4g}", 1 + self._rest_is_told(public)
+        half = noise_distribution.within(self.miss)
+        line, cells = f"count +- {half:.4g}", 1 + self._states_rest(public)
         # Beside the rest, or out of a public number, a count is a share too.
         if not self.samples(public) or (cells == 1 and public.domain.exact is None):
             return (line,)
         name = "population share"
-        return (line, expected_share(name, half, self.miss, cells, self.guess))
+        return (line, expected_proportion(name, half, self.miss, cells, self.guess))
 
 
 @attrs.frozen(kw_only=True)
@@ -181,7 +190,7 @@ class Share(ByRanges):
         meets: The condition, as `where`: by column, values or `{from: low, below: high}`.
     """
 
-    tells_laplace: ClassVar[bool] = True
+    distinguishes_laplace: ClassVar[bool] = True
 
     meets: dict[str, Any]
 
@@ -225,21 +234,23 @@ class Share(ByRanges):
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One table with one row: the share and its interval, between 0 and 1."""
-        spread, n, bars = answer.spread, self._out_of(public), None
-        law = self.sampling(spread, self.miss, public)
+        noise_distribution, n, intervals = answer.noise_distribution, self._out_of(public), None
+        sampling = self.sampling(noise_distribution, self.miss, public)
         top, *products = (float(number) for number in answer.value)
         if n is None:
             estimate = top / max(1.0, top + products[0])
-            ends = share(top, products[0], (1, 1), spread, self.miss)
-            wider = NOTHING if law is None else noisy_share(top, products[0], law)
+            ends = proportion(top, products[0], (1, 1), noise_distribution, self.miss)
+            wider = NOTHING if sampling is None else noisy_fraction(top, products[0], sampling)
         else:
             # One record at least, as a public 0 has no share.
-            estimate, low_high = top / max(1, n), around(top, spread, self.miss)
+            estimate, low_high = top / max(1, n), around(top, noise_distribution, self.miss)
             ends = cut((low_high[0] / max(1, n), low_high[1] / max(1, n)), 0.0, 1.0)
-            wider = NOTHING if law is None else public_share(top, float(max(1, n)), law)
+            wider = (
+                NOTHING if sampling is None else public_fraction(top, float(max(1, n)), sampling)
+            )
         if self.samples(public):
             subject = "the share of the population that meets the condition"
-            bars = population_bars(wider, self.level, subject, public.domain, law)
+            intervals = population_intervals(wider, self.level, subject, public.domain, sampling)
         return Statistics.of(
             Figures(
                 about={"statistic": ("share",)},
@@ -248,13 +259,13 @@ class Share(ByRanges):
                 high=np.array([ends[1]]),
                 level=self.level,
                 covers="noise only: where the share of these records lies",
-                population=bars,
+                population=intervals,
             )
         )
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The half-width, known with a public n; else the largest for n records, about."""
-        half, n = spread.within(self.miss), self._out_of(public)
+        half, n = noise_distribution.within(self.miss), self._out_of(public)
         # Of two noisy cells it is the share's own noise times sqrt(p^2 + (1 - p)^2): at most 1.
         return (f"share about +- {half:.4g}/n for n records" if n is None
                 else f"share +- {half / max(1, n):.4g}",)  # fmt: skip

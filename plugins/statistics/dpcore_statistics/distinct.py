@@ -30,12 +30,12 @@ from dpcore import (
 from dpcore.checks import confidence
 from dpcore.errors import need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseDistribution, apart
 from dpcore.learner import AnyLearner
 from dpcore.learners.conversation import Transcript
 from dpcore.models.figures import Figures, Statistics
 from dpcore.query import Reads
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut
 from dpcore_statistics.by_group import groups_moved, groups_of
@@ -105,7 +105,7 @@ class Distinct(Folding):
         )
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[np.float64]:
         """PRIVATE: how many cells have a record."""
         zero = (Exact.zeros((self.cells(public).size,), 0),)
@@ -126,7 +126,7 @@ class Distinct(Folding):
         """One table: the number of distinct values with its interval, of each group."""
         (answer,) = state.answers
         tables = self._table(answer, state.public)
-        return tables if answer.spread is not None else tables.unstated()
+        return tables if answer.noise_distribution is not None else tables.unstated()
 
     def _table(self, answer: Answer, public: Public) -> Statistics:
         groups = self.groups(public)
@@ -135,7 +135,10 @@ class Distinct(Folding):
             largest = min(largest, float(public.domain.at_most))
         miss = apart(1 - self.level, groups.size)
         estimates = np.asarray(answer.value, dtype=np.float64)
-        ends = [cut(around(x, answer.spread, miss), 0.0, largest) for x in estimates.tolist()]
+        ends = [
+            cut(around(x, answer.noise_distribution, miss), 0.0, largest)
+            for x in estimates.tolist()
+        ]
         label = f"distinct values of {' x '.join(self.of)}"
         return Statistics.of(
             Figures(
@@ -149,15 +152,23 @@ class Distinct(Folding):
             )
         )
 
-    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+    def least_records(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> float:
         """The half-width: fewer records cannot have as many distinct values."""
         miss = apart(1 - self.level, self.groups(public).size)
-        return spreads["distinct"].within(miss) if "distinct" in spreads else 0.0
+        return (
+            noise_distributions["distinct"].within(miss)
+            if "distinct" in noise_distributions
+            else 0.0
+        )
 
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+    def forecast(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> tuple[str, ...]:
         """The half-width, the same whatever the records."""
         count = self.groups(public).size
-        if (half := self.least_records(public, spreads)) == 0:
+        if (half := self.least_records(public, noise_distributions)) == 0:
             return ()
         groups = f", in each of {count} groups, all together" if self.by else ""
         line = f"distinct values of {' x '.join(self.of)} +- {half:.4g}{groups}"
@@ -178,10 +189,12 @@ class DistinctBound(SensitivityBound):
         claim, value = groups_moved(1.0, 1.0, groups, query.distance).under(adjacency)
         cells = float(learner.cells(public).size)
         # Each group's number is between 0 and its cells: the whole is as far as all of them.
-        farthest = cells if query.distance is Distance.L1 else up(cells / groups**0.5, roundings=2)
+        largest_distance = (
+            cells if query.distance is Distance.L1 else up(cells / groups**0.5, roundings=2)
+        )
         return Sensitivity(
             value=value,
-            diameter=cells if groups == 1 else farthest,
+            diameter=cells if groups == 1 else largest_distance,
             distance=query.distance,
             adjacency=claim,
             source=f"one record changes the number of distinct values by at most 1 ({claim})",

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive
 from dpcore.errors import need
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseDistribution, apart
 from dpcore.learners.bounds.by_relation import ByRelation
-from dpcore.models.figures import Figures, PopulationBars, Statistics
+from dpcore.models.figures import Figures, PopulationIntervals, Statistics
 from dpcore.rounding import up
 from dpcore.shown import in_digits
 from dpcore_statistics.bars import Estimated, around, cut, gaps, ratio
@@ -38,9 +38,9 @@ from dpcore_statistics.population.comparisons import mean_difference
 from dpcore_statistics.population.moments import MORE, free_moments, mean_interval, moments_of
 from dpcore_statistics.population.sampling import (
     NOTHING,
-    population_bars,
+    broadcast_ends,
+    population_intervals,
     sampling_of,
-    spread_over,
     stacked_ends,
 )
 from dpcore_statistics.statistic import ROOT_TWO
@@ -159,20 +159,27 @@ class GroupErrors(Paired):
         """`count` where it is private, `error`, and `gap` of several groups; each table's
         intervals hold together."""
         groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
-        w, spread, has_count = self.count_weight(public), answer.spread, self.is_counted(public)
+        w, noise_distribution, has_count = (
+            self.count_weight(public),
+            answer.noise_distribution,
+            self.is_counted(public),
+        )
         cap, miss = self.largest(public), apart(self.miss, groups.size)
         figures, estimates = dict[str, Figures](), []
         if has_count:
             # The count was released as w n: its noise in records is narrower by w.
-            width, sizes = None if spread is None else spread.over(w), value[:, 0] / w
+            width, sizes = (
+                None if noise_distribution is None else noise_distribution.over(w),
+                value[:, 0] / w,
+            )
             figures["count"] = counted(groups.about, sizes, width, self.level, public.domain)
         for row in value.tolist():
             total, n = row[has_count], max(1.0, row[0] / w if has_count else public.domain.records)
             position = min(max(total / n, -1.0), 1.0)
             if has_count:
-                ends = ratio(total, row[0], w, spread, miss, 1.0)
+                ends = ratio(total, row[0], w, noise_distribution, miss, 1.0)
             else:
-                low, high = around(total, spread, miss)
+                low, high = around(total, noise_distribution, miss)
                 ends = cut((low / n, high / n), -1.0, 1.0)
             estimates.append(
                 Estimated(
@@ -187,44 +194,52 @@ class GroupErrors(Paired):
         figures["error"] = self._errors(groups.about, estimates)
         if not self.by:
             figures = dict(reversed(figures.items()))  # who scores a model reads the error first
-        differences = gaps(groups.about, estimates, spread, 1 / w, self.miss, cap, self.level)
+        differences = gaps(
+            groups.about, estimates, noise_distribution, 1 / w, self.miss, cap, self.level
+        )
         figures |= {} if differences is None else {"gap": differences}
         if not self.samples(public):
             return Statistics(tables=figures)
-        bars = self._population(answer, public)
+        intervals = self._population(answer, public)
         return Statistics(
             tables={
-                name: attrs.evolve(table, population=bars[name]) for name, table in figures.items()
+                name: attrs.evolve(table, population=intervals[name])
+                for name, table in figures.items()
             }
         )
 
-    def _population(self, answer: Answer, public: Public) -> dict[str, PopulationBars]:
+    def _population(self, answer: Answer, public: Public) -> dict[str, PopulationIntervals]:
         """Of the tables of groups, each of which holds together, and of all pairs."""
         domain, w, half = public.domain, self.count_weight(public), self.largest(public) / 2
         size = self.groups(public).size
         pairs = [*itertools.combinations(range(size), 2)]
-        law = sampling_of(answer.spread, apart(self.miss, size), domain)
-        of_pairs = sampling_of(answer.spread, apart(self.miss, len(pairs) or 1), domain)
-        errors, gap_ends = spread_over(NOTHING, (size,)), [NOTHING] * len(pairs)
+        distribution = sampling_of(answer.noise_distribution, apart(self.miss, size), domain)
+        of_pairs = sampling_of(answer.noise_distribution, apart(self.miss, len(pairs) or 1), domain)
+        errors, gap_ends = broadcast_ends(NOTHING, (size,)), [NOTHING] * len(pairs)
         exact = public_total(self, public)
         # Where n is public the sums have no count beside them.
-        moments = moments_of(answer.value, law.width if law else 0.0, w, exact)
-        if law is not None and of_pairs is not None:
-            low, high = mean_interval(moments, law)
+        moments = moments_of(answer.value, distribution.width if distribution else 0.0, w, exact)
+        if distribution is not None and of_pairs is not None:
+            low, high = mean_interval(moments, distribution)
             errors = half * (1 + low), half * (1 + high)
-            groups = [moments_of(row, law.width, w, None) for row in np.asarray(answer.value)]
+            groups = [
+                moments_of(row, distribution.width, w, None) for row in np.asarray(answer.value)
+            ]
             ends = (mean_difference(groups[a], groups[b], of_pairs) for a, b in pairs)
             gap_ends = [(half * low, half * high) for low, high in ends]
         subject = (
             "the mean error in each group of the population, for this model, each error capped"
         )
         tables = {
-            "count": (spread_over(count_ends(moments, domain, law), (size,)), "expected counts"),
+            "count": (
+                broadcast_ends(count_ends(moments, domain, distribution), (size,)),
+                "expected counts",
+            ),
             "error": (errors, subject),
             "gap": (stacked_ends(gap_ends or [NOTHING]), f"differences; {subject}"),
         }
         return {
-            name: population_bars(ends, self.level, words, domain, law, joint=True)
+            name: population_intervals(ends, self.level, words, domain, distribution, joint=True)
             for name, (ends, words) in tables.items()
         }
 
@@ -240,10 +255,10 @@ class GroupErrors(Paired):
             "group with few records may have an interval that says nothing",
         )
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The half-width of every count, and about that of an error."""
         count, w = self.groups(public).size, self.count_weight(public)
-        half = spread.within(apart(self.miss, count))
+        half = noise_distribution.within(apart(self.miss, count))
         if not self.is_counted(public):
             error_half = in_digits(half * self.largest(public) / 2 / public.domain.records)
             return (f"mean error +- {error_half}",)

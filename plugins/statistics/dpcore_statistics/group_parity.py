@@ -28,7 +28,7 @@ from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive_integer
 from dpcore.errors import need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
@@ -119,7 +119,7 @@ class GroupParity(Grouped):
             return ByRelation(add_remove=1.0, replace_one=2.0)
         # A record may also start or cease to count, which moves its group by one column.
         longest = strategy.longest_column
-        replacement = max(strategy.farthest_columns, longest)
+        replacement = max(strategy.largest_column_distance, longest)
         if several_groups:
             # Between two groups the two columns are orthogonal: the root of the sum of two squares.
             replacement = max(replacement, up(ROOT_TWO * longest, roundings=2))
@@ -151,20 +151,22 @@ class GroupParity(Grouped):
         integers = np.ldexp(measured, -query.sum.unit).astype(np.int64)
         return Exact.of(counts.reshape(query.shape[0], -1) @ integers.T, query.sum.unit)
 
-    def half_widths(self, spread: NoiseLaw | None, public: Public) -> NDArray[np.float64]:
+    def half_widths(
+        self, noise_distribution: NoiseDistribution | None, public: Public
+    ) -> NDArray[np.float64]:
         """Of every prefix, so that those of all groups hold together. Shape (cells,)."""
         lengths = self.strategy(public).lengths
-        if spread is None:
+        if noise_distribution is None:
             return np.full(len(lengths.l2), np.inf)
-        return single_half_widths(lengths, spread, self.miss, self.groups(public).size)
+        return single_half_widths(lengths, noise_distribution, self.miss, self.groups(public).size)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """`cumulative` counts, and the `parity` of all pairs of up to 16 groups."""
         counts = np.asarray(answer.value, dtype=np.float64) @ self.strategy(public).answers.T
-        half = self.half_widths(answer.spread, public)
+        half = self.half_widths(answer.noise_distribution, public)
         figures = {"cumulative": self._cumulative(counts, half, public)}
         if 2 <= len(counts) <= MOST_PAIRED:
-            figures["parity"] = self._parity(counts, half, answer.spread, public)
+            figures["parity"] = self._parity(counts, half, answer.noise_distribution, public)
         return Statistics(tables=figures)
 
     def _cumulative(
@@ -193,7 +195,7 @@ class GroupParity(Grouped):
         self,
         counts: NDArray[np.float64],
         half: NDArray[np.float64],
-        spread: NoiseLaw | None,
+        deviation: NoiseDistribution | None,
         public: Public,
     ) -> Figures:
         """Of every pair."""
@@ -208,17 +210,17 @@ class GroupParity(Grouped):
         for a, b in itertools.combinations(range(len(names)), 2):
             distances = np.abs(functions[a] - functions[b])
             # Kolmogorov's distance on the grid, and the cell where it is attained.
-            farthest = int(np.argmax(distances))
-            estimate, error = min(float(distances[farthest]), 1.0), errors[a] + errors[b]
+            diameter = int(np.argmax(distances))
+            estimate, error = min(float(distances[diameter]), 1.0), errors[a] + errors[b]
             rows.append(
                 (
                     names[a],
                     names[b],
                     floor(max(1, round(n[a])), max(1, round(n[b]))),
-                    self._std(farthest, functions, n, (a, b), spread, public),
+                    self._std(diameter, functions, n, (a, b), deviation, public),
                     estimate,
-                    min(max(0.0, float(distances[farthest]) - error), 1.0),
-                    min(1.0, float(distances[farthest]) + error),
+                    min(max(0.0, float(distances[diameter]) - error), 1.0),
+                    min(1.0, float(distances[diameter]) + error),
                 )
             )
         columns = [*zip(*rows, strict=True)]
@@ -240,22 +242,25 @@ class GroupParity(Grouped):
         functions: NDArray[np.float64],
         n: NDArray[np.float64],
         pair: tuple[int, int],
-        spread: NoiseLaw | None,
+        deviation: NoiseDistribution | None,
         public: Public,
     ) -> float:
         """To first order, at the cell where the two lie farthest apart."""
-        if spread is None:
+        if deviation is None:
             return math.inf
         answers, total = self.strategy(public).answers, 0.0
         for group in pair:
             # The derivative of F~ by the noise: of the prefix, less F times that of the total.
             row = answers[cell] - functions[group, cell] * answers[-1]
             total += float(row @ row) / float(n[group]) ** 2
-        return spread.std * math.sqrt(total)
+        return deviation.std * math.sqrt(total)
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The half-width of the cumulative counts, and of a distance."""
-        q, groups = float(self.half_widths(spread, public).max()), self.groups(public).size
+        q, groups = (
+            float(self.half_widths(noise_distribution, public).max()),
+            self.groups(public).size,
+        )
         return (
             f"each of {groups * len(self.cells(public).labels)} cumulative counts +- {q:.4g}, all "
             f"together",

@@ -21,10 +21,10 @@ from dpcore import Answer, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive_integer
 from dpcore.errors import need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseDistribution, apart
 from dpcore.learners.bounds.by_relation import ByRelation
-from dpcore.models.figures import Figures, PopulationBars, Statistics
-from dpcore_statistics.bars import Estimated, gaps, share
+from dpcore.models.figures import Figures, PopulationIntervals, Statistics
+from dpcore_statistics.bars import Estimated, gaps, proportion
 from dpcore_statistics.columns import (
     MOST_CELLS,
     CategoryColumn,
@@ -35,16 +35,16 @@ from dpcore_statistics.columns import (
 from dpcore_statistics.group_errors import PREDICTED
 from dpcore_statistics.groups import Grouped
 from dpcore_statistics.histogram import ONE_CELL_NORMS, counted, counts_moved
-from dpcore_statistics.population.comparisons import share_difference
+from dpcore_statistics.population.comparisons import proportion_difference
 from dpcore_statistics.population.sampling import (
     NOTHING,
     Ends,
     Sampling,
-    population_bars,
+    population_intervals,
     sampling_of,
     stacked_ends,
 )
-from dpcore_statistics.population.shares import noisy_share
+from dpcore_statistics.population.shares import noisy_fraction
 
 SCORE = "score"
 ERROR, POSITIVE = "error", "positive rate"
@@ -160,31 +160,36 @@ class GroupRates(Grouped):
         rows = [(*name, str(true_class)) for name in names for true_class in classes.values]
         columns = dict(zip((*about, "class"), zip(*rows, strict=True), strict=True))
         figures = {
-            "count": _of_cells(value, columns, answer.spread, self.level, public),
-            **self._rates(value, answer.spread, public),
+            "count": _of_cells(value, columns, answer.noise_distribution, self.level, public),
+            **self._rates(value, answer.noise_distribution, public),
         }
         if self.calibration is not None:
-            figures["calibration"] = self._calibration(value, answer.spread, public)
+            figures["calibration"] = self._calibration(value, answer.noise_distribution, public)
         return Statistics(tables=figures)
 
     def _rates(
-        self, value: NDArray[np.float64], spread: NoiseLaw | None, public: Public
+        self,
+        value: NDArray[np.float64],
+        noise_distribution: NoiseDistribution | None,
+        public: Public,
     ) -> dict[str, Figures]:
         about = self.groups(public).about
         group_sums = [_sums(cells) for cells in value]
         # Four rates in every group, and all their intervals hold together.
         miss = apart(self.miss, 4 * len(group_sums))
-        shares = {
-            rate: [_estimated(sums[rate], spread, miss) for sums in group_sums]
+        proportions = {
+            rate: [_estimated(sums[rate], noise_distribution, miss) for sums in group_sums]
             for rate in (ERROR, POSITIVE, TRUE_POSITIVE, FALSE_POSITIVE)
         }
-        estimates = [rate_estimate for by_group in shares.values() for rate_estimate in by_group]
-        bars: PopulationBars | None = None
-        wider_gaps: dict[str, PopulationBars] = {}
+        estimates = [
+            rate_estimate for by_group in proportions.values() for rate_estimate in by_group
+        ]
+        intervals: PopulationIntervals | None = None
+        wider_gaps: dict[str, PopulationIntervals] = {}
         if self.samples(public):
-            bars, wider_gaps = self._population(group_sums, spread, public)
-        rows = {name: values * len(shares) for name, values in about.items()}
-        kinds = tuple(rate for rate, by_group in shares.items() for _ in by_group)
+            intervals, wider_gaps = self._population(group_sums, noise_distribution, public)
+        rows = {name: values * len(proportions) for name, values in about.items()}
+        kinds = tuple(rate for rate, by_group in proportions.items() for _ in by_group)
         figures = {
             "rate": Figures(
                 about={"rate": kinds, **rows},
@@ -195,13 +200,21 @@ class GroupRates(Grouped):
                 joint=True,
                 covers="noise only: where each rate of these records lies; of few records it may "
                 "say nothing",
-                population=bars,
+                population=intervals,
             )
         }
-        for rate, by_group in shares.items():
+        for rate, by_group in proportions.items():
             # Each family of gaps has its share of the miss, beside the rates themselves.
             narrow = math.sqrt(value[0].size)  # of the largest count that a rate is divided by
-            gap = gaps(about, by_group, spread, narrow, self.miss / len(shares), 1.0, self.level)
+            gap = gaps(
+                about,
+                by_group,
+                noise_distribution,
+                narrow,
+                self.miss / len(proportions),
+                1.0,
+                self.level,
+            )
             if gap is not None:
                 gap = attrs.evolve(gap, population=wider_gaps.get(rate))
                 figures[f"gap-{rate.replace(' ', '-')}"] = gap
@@ -210,36 +223,50 @@ class GroupRates(Grouped):
     def _population(
         self,
         group_sums: list[dict[str, _Sums]],
-        spread: NoiseLaw | None,
+        noise_distribution: NoiseDistribution | None,
         public: Public,
-    ) -> tuple[PopulationBars, dict[str, PopulationBars]]:
+    ) -> tuple[PopulationIntervals, dict[str, PopulationIntervals]]:
         """Of all rates together; and of the gaps of each rate, with its share of the miss."""
         kinds = (ERROR, POSITIVE, TRUE_POSITIVE, FALSE_POSITIVE)
         domain, count = public.domain, len(group_sums)
         pairs = [*itertools.combinations(range(count), 2)]
-        law = sampling_of(spread, apart(self.miss, len(kinds) * count), domain)
+        distribution = sampling_of(noise_distribution, apart(self.miss, len(kinds) * count), domain)
         subject = "each rate in the population, for this model"
-        rows = stacked_ends(_wider(sums[rate], law) for rate in kinds for sums in group_sums)
-        bars = population_bars(rows, self.level, subject, domain, law, joint=True)
+        rows = stacked_ends(
+            _wider(sums[rate], distribution) for rate in kinds for sums in group_sums
+        )
+        intervals = population_intervals(
+            rows, self.level, subject, domain, distribution, joint=True
+        )
         # Each family of gaps has its share of the miss, as beside the noise.
-        law = sampling_of(spread, apart(self.miss / len(kinds), len(pairs) or 1), domain)
-        gap_bars = {
-            rate: population_bars(
-                stacked_ends(_gap(group_sums[a][rate], group_sums[b][rate], law) for a, b in pairs),
-                self.level, f"gaps; {subject}", domain, law, joint=True,
+        distribution = sampling_of(
+            noise_distribution, apart(self.miss / len(kinds), len(pairs) or 1), domain
+        )
+        gap_intervals = {
+            rate: population_intervals(
+                stacked_ends(
+                    _gap(group_sums[a][rate], group_sums[b][rate], distribution) for a, b in pairs
+                ),
+                self.level, f"gaps; {subject}", domain, distribution, joint=True,
             )
             for rate in (kinds if pairs else ())
         }  # fmt: skip
-        return bars, gap_bars
+        return intervals, gap_intervals
 
     def _calibration(
-        self, value: NDArray[np.float64], spread: NoiseLaw | None, public: Public
+        self,
+        value: NDArray[np.float64],
+        noise_distribution: NoiseDistribution | None,
+        public: Public,
     ) -> Figures:
         """The share of the second class in every cell of the score."""
         about, count = self.groups(public).about, value.shape[2]
         miss = apart(self.miss, len(value) * count)
+        # Each cell of each group: records of the second class over all records.
         estimates = [
-            _estimated(((float(cells[1, cell]), 1), (float(cells[0, cell]), 1)), spread, miss)
+            _estimated(
+                ((float(cells[1, cell]), 1), (float(cells[0, cell]), 1)), noise_distribution, miss
+            )
             for cells in value
             for cell in range(count)
         ]
@@ -255,10 +282,10 @@ class GroupRates(Grouped):
             covers="noise only: the share of the second class among these records with such scores",
         )
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The half-width of every cell's count, and about that of a rate."""
         cells = self.groups(public).size * 2 * self.leanings(public)
-        half = spread.within(apart(self.miss, cells))
+        half = noise_distribution.within(apart(self.miss, cells))
         rate_half = half * math.sqrt(self.leanings(public) / 2)
         return (
             f"each of {cells} counts +- {half:.4g}, all together",
@@ -279,31 +306,35 @@ def _sums(cells: NDArray[np.float64]) -> dict[str, _Sums]:
     }
 
 
-def _estimated(sums: _Sums, spread: NoiseLaw | None, miss: float) -> Estimated:
+def _estimated(sums: _Sums, noise_distribution: NoiseDistribution | None, miss: float) -> Estimated:
     """The share of a sum, with its interval."""
     (top, of_top), (remainder, of_remainder) = sums
     n = max(1.0, top + remainder)
     rate = min(max(top / n, 0.0), 1.0)
-    low, high = share(top, remainder, (of_top, of_remainder), spread, miss)
+    low, high = proportion(top, remainder, (of_top, of_remainder), noise_distribution, miss)
     # The delta method for S/(S + R) with unit noise on every cell, at the estimated rate.
     std = math.sqrt(of_top * (1 - rate) ** 2 + of_remainder * rate**2) / n
     return Estimated(estimate=rate, low=low, high=high, count=n, std=std)
 
 
-def _wider(sums: _Sums, law: Sampling | None) -> Ends:
+def _wider(sums: _Sums, sampling: Sampling | None) -> Ends:
     """The ends for a share in the population."""
     (top, of_top), (remainder, of_remainder) = sums
-    return NOTHING if law is None else noisy_share(top, remainder, law, (of_top, of_remainder))
+    return (
+        NOTHING
+        if sampling is None
+        else noisy_fraction(top, remainder, sampling, (of_top, of_remainder))
+    )
 
 
-def _gap(first: _Sums, second: _Sums, law: Sampling | None) -> Ends:
+def _gap(first: _Sums, second: _Sums, sampling: Sampling | None) -> Ends:
     """The ends for a difference of two rates in the population."""
     (top, of_top), (remainder, of_remainder) = first
     (other_top, of_other), (other_remainder, of_rest) = second
     cells = ((of_top, of_remainder), (of_other, of_rest))
-    if law is None:
+    if sampling is None:
         return NOTHING
-    return share_difference((top, remainder), (other_top, other_remainder), law, cells)
+    return proportion_difference((top, remainder), (other_top, other_remainder), sampling, cells)
 
 
 def _repeated(about: Mapping[str, tuple[Any, ...]], times: int) -> dict[str, tuple[Any, ...]]:
@@ -314,7 +345,7 @@ def _repeated(about: Mapping[str, tuple[Any, ...]], times: int) -> dict[str, tup
 def _of_cells(
     value: NDArray[np.float64],
     about: dict[str, tuple[str, ...]],
-    spread: NoiseLaw | None,
+    noise_distribution: NoiseDistribution | None,
     level: float,
     public: Public,
 ) -> Figures:
@@ -330,4 +361,6 @@ def _of_cells(
         if leanings == 2
         else tuple(f"[{cell / leanings:g}, {(cell + 1) / leanings:g})" for cell in range(leanings))
     )
-    return counted({**rows, label: cells * count}, value.ravel(), spread, level, public.domain)
+    return counted(
+        {**rows, label: cells * count}, value.ravel(), noise_distribution, level, public.domain
+    )

@@ -22,7 +22,7 @@ from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
 from dpcore.errors import need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseDistribution, apart
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.clipping import clipped_integers
 from dpcore.models.figures import Figures, Statistics
@@ -55,9 +55,9 @@ from dpcore_statistics.population.pairs import (
 from dpcore_statistics.population.sampling import (
     GAUSSIAN,
     NOTHING,
+    broadcast_ends,
     expected_width,
-    population_bars,
-    spread_over,
+    population_intervals,
 )
 from dpcore_statistics.population.shares import counts_in
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
@@ -142,7 +142,7 @@ class GroupBy(Paired):
             records, they add up to it; `cells` each noisy count as it is.
     """
 
-    tells_laplace: ClassVar[bool] = True
+    distinguishes_laplace: ClassVar[bool] = True
 
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
@@ -196,8 +196,8 @@ class GroupBy(Paired):
         if self.compare in (EQUALITY, INDEPENDENCE):
             # A test is about the population: what stands against it is said by name.
             attrs.evolve(self, interval="both").samples(public)
-            is_told = self.compare == INDEPENDENCE or self.interval != "noise"
-            need(is_told, "group_by", "both, or population", "interval", self.interval)
+            is_stated = self.compare == INDEPENDENCE or self.interval != "noise"
+            need(is_stated, "group_by", "both, or population", "interval", self.interval)
         if self.column is None:
             return SumQuery(
                 name="groups",
@@ -258,11 +258,11 @@ class GroupBy(Paired):
         """`count` and `mean`: the intervals of each table hold together."""
         groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
         if self.column is None:
-            figures = self._counts(groups, value, answer.spread, public)
+            figures = self._counts(groups, value, answer.noise_distribution, public)
             if self.compare != INDEPENDENCE:
                 return Statistics.of(figures)
             shape = tuple(len(cells.labels) for cells in groups.columns)
-            test = tested(value.reshape(shape), answer.spread, public, self.level)
+            test = tested(value.reshape(shape), answer.noise_distribution, public, self.level)
             return Statistics(tables={"count": figures, INDEPENDENCE: test})
         means = {"mean": self._means(groups, answer, public)}
         if self.compare is not None:
@@ -272,10 +272,14 @@ class GroupBy(Paired):
             return Statistics(tables=means)
         w = self.count_weight(public)
         # The released count is w n: divide it, and its noise, by w.
-        counts = self._counts(groups, value[:, 0] / w, _narrowed(answer.spread, w), public)
+        counts = self._counts(
+            groups, value[:, 0] / w, _narrowed(answer.noise_distribution, w), public
+        )
         return Statistics(tables={"count": counts, **means})
 
-    def _sampled_counts(self, figures: Figures, spread: NoiseLaw | None, public: Public) -> Figures:
+    def _sampled_counts(
+        self, figures: Figures, noise_distribution: NoiseDistribution | None, public: Public
+    ) -> Figures:
         """The same counts, with their intervals about the population where there are some."""
         # A count of a sample of a finite population tells nothing else.
         finite = public.domain.sampled != "independent" and public.domain.exact is None
@@ -283,22 +287,30 @@ class GroupBy(Paired):
             return figures
         domain, unbiased = public.domain, figures.unbiased
         counts = figures.estimate if unbiased is None else unbiased
-        law = self.sampling(spread, apart(self.miss, counts.size), public)
+        sampling = self.sampling(noise_distribution, apart(self.miss, counts.size), public)
         out_of = None if domain.exact is None else float(domain.exact)
-        ends = spread_over(counts_in(domain, counts, law, out_of=out_of), counts.shape)
-        bars = population_bars(ends, self.level, "expected counts", domain, law, joint=True)
-        return attrs.evolve(figures, population=bars)
+        ends = broadcast_ends(counts_in(domain, counts, sampling, out_of=out_of), counts.shape)
+        intervals = population_intervals(
+            ends, self.level, "expected counts", domain, sampling, joint=True
+        )
+        return attrs.evolve(figures, population=intervals)
 
     def _counts(
-        self, groups: Marginal, counts: NDArray[np.float64], spread: NoiseLaw | None, public: Public
+        self,
+        groups: Marginal,
+        counts: NDArray[np.float64],
+        noise_distribution: NoiseDistribution | None,
+        public: Public,
     ) -> Figures:
         """The number of records in every group, whose intervals hold together."""
         if self.strategy == "cells":
-            figures = counted(groups.about, counts, spread, self.level, public.domain)
+            figures = counted(groups.about, counts, noise_distribution, self.level, public.domain)
         else:
             total = self._total(groups, public)
-            figures = fitted(groups.about, counts, spread, self.level, public.domain, total)
-        return self._sampled_counts(figures, spread, public)
+            figures = fitted(
+                groups.about, counts, noise_distribution, self.level, public.domain, total
+            )
+        return self._sampled_counts(figures, noise_distribution, public)
 
     def _total(self, groups: Marginal, public: Public) -> int | None:
         """What all counts add up to, if every record counts and their number is public."""
@@ -314,22 +326,27 @@ class GroupBy(Paired):
         column, w = number_column(public.domain, self.column), self.count_weight(public)
         miss, rows = apart(self.miss, groups.size), []
         for weighted, total, *_ in np.asarray(answer.value, dtype=np.float64).tolist():
-            ends = ratio(total, weighted, w, answer.spread, miss, 1.0)
+            ends = ratio(total, weighted, w, answer.noise_distribution, miss, 1.0)
             rows.append(in_units(column, total / max(1.0, weighted / w), ends))
-        bars = None
+        intervals = None
         # Every group's share of the miss is what its interval about the noise has.
         if self.samples(public):
-            law, norm = self.sampling(answer.spread, miss, public), self.norm(public)
-            moments = moments_of(answer.value, law.width if law else 0.0, w, None, norm)
-            wider = mean_interval(moments, law) if law else NOTHING
-            wider = column_ends(column, spread_over(wider, moments.n.shape))
+            sampling, norm = (
+                self.sampling(answer.noise_distribution, miss, public),
+                self.norm(public),
+            )
+            moments = moments_of(answer.value, sampling.width if sampling else 0.0, w, None, norm)
+            wider = mean_interval(moments, sampling) if sampling else NOTHING
+            wider = column_ends(column, broadcast_ends(wider, moments.n.shape))
             subject = (
                 f"the mean of {self.column} in each group of the population, each value clipped"
             )
-            bars = population_bars(wider, self.level, subject, public.domain, law, joint=True)
+            intervals = population_intervals(
+                wider, self.level, subject, public.domain, sampling, joint=True
+            )
         return Figures(
             about=groups.about,
-            population=bars,
+            population=intervals,
             dates=column.date_rows(len(rows)),
             estimate=np.array([row[0] for row in rows]),
             low=np.array([row[1] for row in rows]),
@@ -341,11 +358,11 @@ class GroupBy(Paired):
             "have an interval that says nothing",
         )
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The half-width of every count, and about that of a mean."""
         count = self.groups(public).size
         total = self._total(self.groups(public), public)
-        _, half = joint_half_width(spread, self.miss, count, total)
+        _, half = joint_half_width(noise_distribution, self.miss, count, total)
         if self.column is None:
             return (f"each of {count} counts +- {half:.4g}, all together",)
         column = number_column(public.domain, self.column).column
@@ -374,6 +391,8 @@ def summed_by_group(query: SumQuery, cell: NDArray[np.intp], pairs: NDArray[Any]
     return Exact.of(sums.reshape(query.shape), unit)
 
 
-def _narrowed(spread: NoiseLaw | None, weight: float) -> NoiseLaw | None:
+def _narrowed(
+    noise_distribution: NoiseDistribution | None, weight: float
+) -> NoiseDistribution | None:
     """The noise of a number that was released times a weight."""
-    return None if spread is None else spread.over(weight)
+    return None if noise_distribution is None else noise_distribution.over(weight)

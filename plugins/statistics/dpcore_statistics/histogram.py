@@ -12,23 +12,23 @@ from dpcore import Answer, Distance, Domain, Public, Records, Refused, Sum, SumQ
 from dpcore.checks import one_of, positive_integer
 from dpcore.errors import need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw, NormalSpread, apart
+from dpcore.interval import NoiseDistribution, NormalDistribution, apart
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore.summing import Tally
 from dpcore_models.measurements.plan import joint_width, of_unit_width, plan
 from dpcore_models.measurements.workload import Workload
-from dpcore_statistics.bars import around, cut, cut_count, share
+from dpcore_statistics.bars import around, cut, cut_count, proportion
 from dpcore_statistics.by_group import ByCategories
 from dpcore_statistics.columns import Cells, Marginal, one_hot
 from dpcore_statistics.population.sampling import (
+    broadcast_ends,
     check_guess,
-    expected_share,
-    population_bars,
-    spread_over,
+    expected_proportion,
+    population_intervals,
 )
-from dpcore_statistics.population.shares import counts_in, noisy_share, public_share
+from dpcore_statistics.population.shares import counts_in, noisy_fraction, public_fraction
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
 ONE_CELL_NORMS = (Distance.L1, Distance.L2)
@@ -94,37 +94,40 @@ def public_total(learner: Statistic, public: Public) -> int | None:
 
 
 def joint_half_width(
-    spread: NoiseLaw, miss: float, count: int, total: int | None
+    noise_distribution: NoiseDistribution, miss: float, count: int, total: int | None
 ) -> tuple[bool, float]:
     """The half-width of counts, all together, and whether it is that of counts fitted to a total.
 
     It is where that is no wider: always of noise that is normal but for a fine grid.
     """
-    half = spread.within(apart(miss, count))
+    half = noise_distribution.within(apart(miss, count))
     if total is None or count == 1:
         return False, half
     # One column and a public total: the residual basis, with the noise of each cell as it is.
     residuals = plan(Workload(sizes=(count,), tables=((0,),), total_known=True)).residuals
-    law, share = of_unit_width(spread), 1 - 1 / count
-    unit = joint_width(residuals, law, miss)
-    if law == NormalSpread(width=1.0):
-        unit = min(unit, law.quantile(apart(miss, count)))
-    fitted_half = up(unit * spread.std * share**0.5 + 2 * share * spread.rounding, roundings=16)
+    distribution, share = of_unit_width(noise_distribution), 1 - 1 / count
+    unit = joint_width(residuals, distribution, miss)
+    if distribution == NormalDistribution(width=1.0):
+        unit = min(unit, distribution.quantile(apart(miss, count)))
+    fitted_half = up(
+        unit * noise_distribution.std * share**0.5 + 2 * share * noise_distribution.rounding,
+        roundings=16,
+    )
     return fitted_half <= half, min(half, fitted_half)
 
 
 def fitted(
     about: dict[str, tuple[Any, ...]],
     counts: NDArray[np.float64],
-    spread: NoiseLaw | None,
+    noise_distribution: NoiseDistribution | None,
     level: float,
     domain: Domain,
     total: int | None = None,
 ) -> Figures:
     """Least squares estimates of disjoint counts: the mean excess over the total is taken off."""
     is_fitted, half = False, math.inf
-    if spread is not None:
-        is_fitted, half = joint_half_width(spread, 1 - level, counts.size, total)
+    if noise_distribution is not None:
+        is_fitted, half = joint_half_width(noise_distribution, 1 - level, counts.size, total)
     estimates = counts
     if total is not None:
         estimates = counts + (total - counts.sum()) / counts.size
@@ -148,12 +151,12 @@ class Histogram(ByCategories):
             their records is in. For domains with `people`.
         shares: Whether shares of the records in all cells are published in place of their counts.
         guess: Public guesses, for what `check` expects of shares of the population alone:
-            `records`, the number of all, and `share`, of one cell.
+            `records`, the number of all, and `proportion`, of one cell.
         strategy: `basis` publishes least squares estimates: of a public number of records, they add
             up to it; `cells` each noisy count as it is.
     """
 
-    tells_laplace: ClassVar[bool] = True
+    distinguishes_laplace: ClassVar[bool] = True
 
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
@@ -228,30 +231,36 @@ class Histogram(ByCategories):
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One row a cell, whose intervals hold together; by group after the group's keys."""
         table, value = self._table(public), np.asarray(answer.value, dtype=np.float64).ravel()
-        total, spread, domain = self._total(table, public), answer.spread, public.domain
+        total, noise_distribution, domain = (
+            self._total(table, public),
+            answer.noise_distribution,
+            public.domain,
+        )
         if self.shares:
-            figures = shares_of(table.about, value, spread, self.level, total)
+            figures = fractions_of(table.about, value, noise_distribution, self.level, total)
         else:
             counts = counted if self.strategy == "cells" else fitted
-            figures = counts(table.about, value, spread, self.level, domain, total=total)
+            figures = counts(
+                table.about, value, noise_distribution, self.level, domain, total=total
+            )
         if not self.samples(public):
             return Statistics.of(figures)
         # Least squares estimates have no more noise than the cells, whose law is taken for them.
         value = value if figures.unbiased is None else figures.unbiased
         # Šidák's share of the miss for each cell: it holds for normal laws of any correlation.
-        law = self.sampling(spread, apart(self.miss, value.size), public)
-        if law is None or not self.shares:
+        sampling = self.sampling(noise_distribution, apart(self.miss, value.size), public)
+        if sampling is None or not self.shares:
             out_of = None if domain.exact is None else float(domain.exact)
-            ends = counts_in(domain, value, law, out_of=out_of)
+            ends = counts_in(domain, value, sampling, out_of=out_of)
         elif total is not None:
-            ends = public_share(value, float(total), law)
+            ends = public_fraction(value, float(total), sampling)
         else:
-            ends = noisy_share(value, value.sum() - value, law, (1, value.size - 1))
+            ends = noisy_fraction(value, value.sum() - value, sampling, (1, value.size - 1))
         subject = "shares of the population" if self.shares else "expected counts"
-        bars = population_bars(
-            spread_over(ends, value.shape), self.level, subject, domain, law, joint=True
+        intervals = population_intervals(
+            broadcast_ends(ends, value.shape), self.level, subject, domain, sampling, joint=True
         )
-        return Statistics.of(attrs.evolve(figures, population=bars))
+        return Statistics.of(attrs.evolve(figures, population=intervals))
 
     def published(self, answer: Answer, public: Public) -> Statistics:
         """All groups in one table, as they add up to a public number of records together."""
@@ -272,27 +281,27 @@ class Histogram(ByCategories):
         is_partition = all(cells.partition for cells in table.columns) and not self.where
         return public_total(self, public) if is_partition else None
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The half-width of every cell, the same whatever the records."""
         table = self._table(public)
         if self.shares:
-            half = spread.within(apart(self.miss, table.size))
+            half = noise_distribution.within(apart(self.miss, table.size))
             share = f"each of {table.size} shares about +- {half:.4g}/n for n records"
             lines = (f"{share}, all together",)
             if not self.samples(public):
                 return lines
             name, miss = "each population share", apart(self.miss, table.size)
             cells = 2 if self._total(table, public) is None else 1
-            return (*lines, expected_share(name, half, miss, cells, self.guess))
+            return (*lines, expected_proportion(name, half, miss, cells, self.guess))
         total = self._total(table, public) if self.strategy == "basis" else None
-        _, half = joint_half_width(spread, self.miss, table.size, total)
+        _, half = joint_half_width(noise_distribution, self.miss, table.size, total)
         return (f"each of {table.size} counts +- {half:.4g}, all together",)
 
-    def widths(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def widths(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The same of all groups."""
         if self._is_apart(public):
-            return super().widths(public, spread)
-        return self.expected(public, spread)
+            return super().widths(public, noise_distribution)
+        return self.expected(public, noise_distribution)
 
 
 @attrs.frozen(kw_only=True)
@@ -335,7 +344,7 @@ def picked_rows(
 ) -> Figures:
     """Some rows of a table, with more that is said about each."""
     columns = {name: tuple(values[row] for row in rows) for name, values in figures.about.items()}
-    bars, display, unbiased = figures.population, figures.display, figures.unbiased
+    intervals, display, unbiased = figures.population, figures.display, figures.unbiased
     return attrs.evolve(
         figures,
         about={**columns, **about},
@@ -345,14 +354,15 @@ def picked_rows(
         covers=f"{figures.covers}; the intervals of cells that are not published hold too",
         display=None if display is None else display[rows],
         unbiased=None if unbiased is None else unbiased[rows],
-        population=bars and attrs.evolve(bars, low=bars.low[rows], high=bars.high[rows]),
+        population=intervals
+        and attrs.evolve(intervals, low=intervals.low[rows], high=intervals.high[rows]),
     )
 
 
-def shares_of(
+def fractions_of(
     about: dict[str, tuple[Any, ...]],
     counts: NDArray[np.float64],
-    spread: NoiseLaw | None,
+    noise_distribution: NoiseDistribution | None,
     level: float,
     total: int | None,
 ) -> Figures:
@@ -366,9 +376,9 @@ def shares_of(
     # Out of a public total the noise is of one cell alone.
     if total is None:
         cells = (1, counts.size - 1)
-        ends = [share(top, rest - top, cells, spread, miss) for top in tops]
+        ends = [proportion(top, rest - top, cells, noise_distribution, miss) for top in tops]
     else:
-        ends = [around(top, spread, miss) for top in tops]
+        ends = [around(top, noise_distribution, miss) for top in tops]
         ends = [cut((low / n, high / n), 0.0, 1.0) for low, high in ends]
     return Figures(
         about=about,
@@ -384,7 +394,7 @@ def shares_of(
 def counted(
     about: dict[str, tuple[Any, ...]],
     counts: NDArray[np.float64],
-    spread: NoiseLaw | None,
+    noise_distribution: NoiseDistribution | None,
     level: float,
     domain: Domain,
     total: int | None = None,
@@ -396,7 +406,7 @@ def counted(
     """
     # Šidák's share of the miss for each cell, so that all intervals hold together.
     miss = apart(1 - level, counts.size)
-    half = float("inf") if spread is None else spread.within(miss)
+    half = float("inf") if noise_distribution is None else noise_distribution.within(miss)
     ends = [cut_count((float(count) - half, float(count) + half), domain) for count in counts]
     return Figures(
         about=about,

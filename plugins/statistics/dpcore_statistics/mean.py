@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, Public, Refused, Sum, SumQuery
 from dpcore.checks import positive
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learners.bounds.by_relation import ByRelation
-from dpcore.models.figures import Figures, PopulationBars, Statistics
+from dpcore.models.figures import Figures, PopulationIntervals, Statistics
 from dpcore.rounding import up
 from dpcore.shown import in_digits
 from dpcore_statistics.bars import around, cut, cut_count, ratio
@@ -50,7 +50,7 @@ from dpcore_statistics.population.sampling import (
     check_guess,
     expected_width,
     nothing_unless,
-    population_bars,
+    population_intervals,
     stacked_ends,
 )
 from dpcore_statistics.population.shares import counts_in
@@ -103,13 +103,16 @@ class Averaged(OfValues):
 
     def moments(self, answer: Answer, public: Public) -> tuple[Moments, Sampling | None]:
         """The sums of one answer with their law; None where the noise is not normal."""
-        law, weight = self.sampling(answer.spread, self.miss, public), self.count_weight(public)
+        sampling, weight = (
+            self.sampling(answer.noise_distribution, self.miss, public),
+            self.count_weight(public),
+        )
         width, exact, norm = (
-            0.0 if law is None else law.width,
+            0.0 if sampling is None else sampling.width,
             public.domain.exact,
             self.norm(public),
         )
-        return moments_of(answer.value, width, weight, exact, norm), law
+        return moments_of(answer.value, width, weight, exact, norm), sampling
 
     def count_weight(self, public: Public) -> float:
         """w, the weight of the count beside the sums; a larger one means a better count."""
@@ -125,7 +128,7 @@ class Mean(Averaged):
     Total: as every statistic.
     """
 
-    tells_laplace: ClassVar[bool] = True
+    distinguishes_laplace: ClassVar[bool] = True
 
     def query(self, public: Public) -> SumQuery:
         """The sum of t, after w times the number of values where that is private; then moments."""
@@ -209,24 +212,24 @@ class Mean(Averaged):
             # n is public: an interval of the sum over n is exact, and no count is published.
             count = float(public.domain.records)
             total = float(answer.value[0])
-            ends = around(total, answer.spread, self.miss)
+            ends = around(total, answer.noise_distribution, self.miss)
             mean_ends = cut((ends[0] / count, ends[1] / count), -1.0, 1.0)
             rows = [(name, *in_units(column, total / count, mean_ends))]
         else:
             # n is private: both numbers are noisy, and `ratio` covers their quotient.
             weight = self.count_weight(public)
             weighted, total = (float(number) for number in answer.value[:2])
-            mean_ends = ratio(total, weighted, weight, answer.spread, self.miss, 1.0)
-            ends = around(weighted, answer.spread, self.miss)
+            mean_ends = ratio(total, weighted, weight, answer.noise_distribution, self.miss, 1.0)
+            ends = around(weighted, answer.noise_distribution, self.miss)
             counts = cut_count((ends[0] / weight, ends[1] / weight), public.domain)
             # At least one value: a noisy count near 0 or below would give no estimate at all.
             position = total / max(1.0, weighted / weight)
             rows = [(name, *in_units(column, position, mean_ends))]
             if self.publishes_count:
                 rows.append(("count", weighted / weight, *counts))
-        bars = None
+        intervals = None
         if self.samples(public):
-            bars = self._population(column, answer, public, len(rows) > 1)
+            intervals = self._population(column, answer, public, len(rows) > 1)
         return Statistics.of(
             Figures(
                 about={"statistic": tuple(row[0] for row in rows)},
@@ -236,31 +239,38 @@ class Mean(Averaged):
                 level=self.level,
                 covers="noise only: where the mean of the values lies, each clipped to its "
                 "declared range and missing ones left out. It does not include sampling error",
-                population=bars,
+                population=intervals,
                 dates=column.date_rows(1),
             )
         )
 
     def _population(
         self, column: NumberColumn, answer: Answer, public: Public, has_count: bool
-    ) -> PopulationBars:
+    ) -> PopulationIntervals:
         """Of the mean, and of the count where it is published."""
-        (moments, law), domain = self.moments(answer, public), public.domain
+        (moments, distribution), domain = self.moments(answer, public), public.domain
         subject = "the mean of the population, each value clipped to its declared range"
         mean: SampledMean = moments
-        count, units = count_ends(moments, domain, law), "records"
+        count, units = count_ends(moments, domain, distribution), "records"
         if (k := self._records_of_each(public)) > 1:
-            width, weight = 0.0 if law is None else law.width, self.count_weight(public)
+            width, weight = (
+                0.0 if distribution is None else distribution.width,
+                self.count_weight(public),
+            )
             mean = persons = PersonMoments.of(answer.value, width, weight, k, self.free(public))
-            count, units = persons.count_ends(domain, law), "persons"
+            count, units = persons.count_ends(domain, distribution), "persons"
             subject = f"{subject}, over at most {k} records of each person"
-        wider = [NOTHING if law is None else column_ends(column, mean_interval(mean, law))]
+        wider = [
+            NOTHING
+            if distribution is None
+            else column_ends(column, mean_interval(mean, distribution))
+        ]
         ends = stacked_ends([*wider, count] if has_count else wider)
-        return population_bars(ends, self.level, subject, domain, law, units=units)
+        return population_intervals(ends, self.level, subject, domain, distribution, units=units)
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """Known with a public n; else about so much for n values near the middle of the range."""
-        return expected_mean(self, public, spread)
+        return expected_mean(self, public, noise_distribution)
 
 
 @attrs.frozen(kw_only=True)
@@ -275,10 +285,12 @@ class MeanOfGroup(Mean):
         return free_in_groups(self.count_weight(public))
 
 
-def expected_mean(learner: Averaged, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+def expected_mean(
+    learner: Averaged, public: Public, noise_distribution: NoiseDistribution
+) -> tuple[str, ...]:
     """How wide the bar of a mean will be, and of the count beside it."""
     column = number_column(public.domain, learner.column)
-    half = column.column.half_width * spread.within(learner.miss)
+    half = column.column.half_width * noise_distribution.within(learner.miss)
     people, wider = public.domain.people, tuple[str, ...]()
     # Of persons with several records sampling error depends on how these agree.
     if learner.samples(public) and (people is None or people.records == 1):
@@ -287,7 +299,7 @@ def expected_mean(learner: Averaged, public: Public, spread: NoiseLaw) -> tuple[
         wider = (expected_width(name, half, sd, learner.miss, n),)
     if not learner.counted(public):
         return (f"mean of {learner.column} +- {in_digits(half / public.domain.records)}", *wider)
-    count = spread.within(learner.miss) / learner.count_weight(public)
+    count = noise_distribution.within(learner.miss) / learner.count_weight(public)
     lines = (f"mean of {learner.column} about +- {in_digits(half)}/n for n values", *wider)
     return (*lines, f"count +- {count:.4g}") if learner.publishes_count else lines
 
@@ -312,7 +324,7 @@ def column_ends(column: NumberColumn, ends: Ends) -> Ends:
     return nothing_unless(is_finite, *values)
 
 
-def count_ends(moments: Moments, domain: Domain, law: Sampling | None) -> Ends:
+def count_ends(moments: Moments, domain: Domain, sampling: Sampling | None) -> Ends:
     """The expected number of values of a stream, whose noise is that of w n."""
-    wider = law and attrs.evolve(law, width=law.width * math.sqrt(moments.of_count))
+    wider = sampling and attrs.evolve(sampling, width=sampling.width * math.sqrt(moments.of_count))
     return counts_in(domain, moments.n, wider, out_of=None)

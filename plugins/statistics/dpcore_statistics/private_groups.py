@@ -34,13 +34,13 @@ from dpcore import (
 from dpcore.checks import fraction
 from dpcore.errors import ContractError, need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseDistribution, apart
 from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.clipping import clipped_integers
 from dpcore.learners.conversation import Transcript
 from dpcore.models.figures import Figures, Statistics
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore.rounding import up
 from dpcore.sensitivity import Distance
 from dpcore_statistics.bars import around, cut_count, ratio
@@ -106,7 +106,7 @@ class PrivateGroups(PrivateKeys):
         return None
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> Any:
         """PRIVATE: the keys with their counts, or the exact sums by key."""
         if not isinstance(query, SumQuery):
@@ -151,7 +151,7 @@ class PrivateGroups(PrivateKeys):
         other_pair = pairs[-1].tolist()
         mean = self._mean(other_pair, 1 - self.level, second, state.public)
         w = self.weight(state.public)
-        ends = around(other_pair[0], second.spread, 1 - self.level)
+        ends = around(other_pair[0], second.noise_distribution, 1 - self.level)
         count = cut_count((ends[0] / w, ends[1] / w), state.public.domain)
         other_figures = self._figures(
             {"statistic": (f"mean of {self.mean_of}", "count")}, [mean, (other_pair[0] / w, *count)]
@@ -169,7 +169,7 @@ class PrivateGroups(PrivateKeys):
         """Of one released pair, clipped to the range, with its interval."""
         column, w = number_column(public.domain, self.mean_of), self.weight(public)
         weighted, total = pair
-        ends = ratio(total, weighted, w, answer.spread, miss, 1.0)
+        ends = ratio(total, weighted, w, answer.noise_distribution, miss, 1.0)
         return in_units(column, total / max(1.0, weighted / w), ends)
 
     def _figures(
@@ -186,12 +186,14 @@ class PrivateGroups(PrivateKeys):
             "missing ones left out; few records may have an interval that says nothing",
         )
 
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+    def forecast(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> tuple[str, ...]:
         """The half-width of every count, and about that of a mean."""
-        counts = super().forecast(public, spreads)
-        if MEANS not in spreads:
+        counts = super().forecast(public, noise_distributions)
+        if MEANS not in noise_distributions:
             return counts
-        half = spreads[MEANS].within(1 - self.level)
+        half = noise_distributions[MEANS].within(1 - self.level)
         mean_half = half * number_column(public.domain, self.mean_of).column.half_width
         return (*counts, f"each mean of {self.mean_of} about +- {mean_half:.4g}/n for n records")
 

@@ -22,12 +22,12 @@ from dpcore.checks import confidence
 from dpcore.domain import Texts
 from dpcore.encoding.columns import decode_text
 from dpcore.errors import ParameterError, need
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.conversation import Conversation, Transcript
 from dpcore.models.figures import Figures, Statistics
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore.sensitivity import Distance
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import MOST_CELLS, Cutting, require_conditions, selected
@@ -97,7 +97,7 @@ class PrivateKeys(Conversation, Cutting):
         )
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[np.float64]:
         """PRIVATE: a row for each key that occurs, its count last; no key is no row."""
         column, start = self.texts(public)
@@ -120,7 +120,9 @@ class PrivateKeys(Conversation, Cutting):
         # Rows of zeros only fill the public shape.
         rows = rows[(rows[:, :-1] != 0).any(axis=1)]
         ends = [
-            cut_count(around(float(count), answer.spread, 1 - self.level), public.domain)
+            cut_count(
+                around(float(count), answer.noise_distribution, 1 - self.level), public.domain
+            )
             for count in rows[:, -1]
         ]
         return Figures(
@@ -135,13 +137,21 @@ class PrivateKeys(Conversation, Cutting):
             "published counts just above the threshold are too large on average",
         )
 
-    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+    def least_records(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> float:
         """The half-width of a count, which no value of fewer records exceeds."""
-        return spreads["keys"].within(1 - self.level) if "keys" in spreads else 0.0
+        return (
+            noise_distributions["keys"].within(1 - self.level)
+            if "keys" in noise_distributions
+            else 0.0
+        )
 
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+    def forecast(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> tuple[str, ...]:
         """The half-width of every count."""
-        if (half := self.least_records(public, spreads)) == 0:
+        if (half := self.least_records(public, noise_distributions)) == 0:
             return ()
         return (f"each published count of {self.column} +- {half:.4g} ({100 * self.level:g} %)",)
 

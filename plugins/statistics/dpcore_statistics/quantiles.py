@@ -65,20 +65,20 @@ from dpcore.checks import confidence, one_of
 from dpcore.claims.mechanisms.exponential import MOST
 from dpcore.errors import ParameterError, need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseDistribution, apart
 from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.conversation import Transcript
 from dpcore.models.figures import Figures, Statistics
 from dpcore.query import Reads
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore_statistics.columns import NumberColumn, number_column, require_conditions, selected
 from dpcore_statistics.population.sampling import check_guess
 from dpcore_statistics.ranks.prefixes import COVERS, MOST_POINTS, RankPrefixes
 from dpcore_statistics.statistic import ROWS, Folding, StatisticBound
 from dpcore_statistics.strategies import rank_strategy
 
-_ASKS = 3  # the quantile itself, and a choice on either side for its interval
+_QUERIES = 3  # the quantile itself, and a choice on either side for its interval
 _NONE = "none was asked for: the whole range"
 _FINEST = 1000  # the denominator of a quantile
 
@@ -183,10 +183,10 @@ class Quantiles(Folding):
             return bool(self.by)
         # At mu = 1, or at epsilon = 1 where the budget has no delta.
         in_l1, is_replacement = public.mu is None, public.domain.exact is not None
-        asks = self._asks * self._count
-        epsilon = 1 / asks if in_l1 else 2 / math.sqrt(asks)
-        farthest = max(max(q, 1 - q) for q in self.quantiles)
-        scale = (2.0 if is_replacement else 2 * farthest) / epsilon
+        planned_queries = self._asks * self._count
+        epsilon = 1 / planned_queries if in_l1 else 2 / math.sqrt(planned_queries)
+        diameter = max(max(q, 1 - q) for q in self.quantiles)
+        scale = (2.0 if is_replacement else 2 * diameter) / epsilon
         # Of a replaced record: twice in l1, about sqrt(2) in l2; a Laplace law has std sqrt(2).
         grown = (2.0 if in_l1 else math.sqrt(2.0)) if is_replacement else 1.0
         unit = grown * (math.sqrt(2.0) if in_l1 else 1.0)
@@ -237,12 +237,12 @@ class Quantiles(Folding):
 
     def _ranks(self, first: Answer) -> int:
         """r, in units of one b-th of a rank; rounded up."""
-        if first.spread is None:
+        if first.noise_distribution is None:
             return 0
-        return math.ceil(first.spread.within((1 - self.level) / 2))
+        return math.ceil(first.noise_distribution.within((1 - self.level) / 2))
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[np.float64] | Exact:
         """PRIVATE: b times the score of every point: integers; or an exact sum."""
         if isinstance(query, SumQuery):
@@ -304,7 +304,7 @@ class Quantiles(Folding):
     @property
     def _asks(self) -> int:
         """Of each quantile."""
-        return _ASKS if self.interval else 1
+        return _QUERIES if self.interval else 1
 
     @property
     def _count(self) -> int:
@@ -314,7 +314,7 @@ class Quantiles(Folding):
         """The choice between the two others, in the file's units; everything without a spread."""
         positions = [self.grid[int(np.argmax(answer.value))] for answer in answers]
         middle, *ends = (float(column.value(np.array(position))) for position in positions)
-        if answers[0].spread is None or not ends:
+        if answers[0].noise_distribution is None or not ends:
             return middle, column.column.low, column.column.high
         low, high = ends
         half = column.column.half_width / (self.points - 1)  # half a step of the grid
@@ -323,29 +323,35 @@ class Quantiles(Folding):
         last = min(max(low, high) + half, column.column.high)
         return min(max(middle, first), last), first, last
 
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+    def forecast(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> tuple[str, ...]:
         """How many ranks an end of an interval may lie away."""
         if (prefixes := self.prefixes(public)) is not None:
-            return prefixes.forecast(public, spreads)
+            return prefixes.forecast(public, noise_distributions)
         return tuple(
             f"quantile {q:g} of {self.column}: within {ranks:.4g} ranks on either side "
             f"({100 * self.level:g} %)"
-            for q, ranks in self._reach(spreads).items()
+            for q, ranks in self._reach(noise_distributions).items()
         )
 
-    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+    def least_records(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> float:
         """So many ranks: an interval of fewer records holds all of them."""
         if (prefixes := self.prefixes(public)) is not None:
-            return prefixes.least_records(public, spreads)
-        return max(self._reach(spreads).values(), default=0.0)
+            return prefixes.least_records(public, noise_distributions)
+        return max(self._reach(noise_distributions).values(), default=0.0)
 
-    def _reach(self, spreads: Mapping[str, NoiseLaw]) -> dict[float, float]:
+    def _reach(self, noise_distributions: Mapping[str, NoiseDistribution]) -> dict[float, float]:
         """By quantile, how many ranks an end of its interval lies away at most."""
         # Twice: the end is shifted by r, and its choice may miss its rank by r again.
         return {
-            q: 2 * spreads[_name(q)].within((1 - self.level) / 2) / _ratio(q).denominator
+            q: 2
+            * noise_distributions[_name(q)].within((1 - self.level) / 2)
+            / _ratio(q).denominator
             for q in self.quantiles
-            if _name(q) in spreads and self.interval
+            if _name(q) in noise_distributions and self.interval
         }
 
 
@@ -371,16 +377,16 @@ class RankBound(SensitivityBound):
         claim, movement = ByRelation(
             add_remove=float(largest), replace_one=float(denominator)
         ).under(adjacency)
-        _, reach = ByRelation(add_remove=2.0 * largest, replace_one=2.0 * denominator).under(
+        _, cutoff = ByRelation(add_remove=2.0 * largest, replace_one=2.0 * denominator).under(
             adjacency
         )
         return Sensitivity(
             value=movement,
-            range=reach,
+            range=cutoff,
             distance=Distance.LINF,
             adjacency=claim,
             source=f"ranks of a quantile move by {movement:g}/{denominator} and lie "
-            f"{reach:g}/{denominator} apart",
+            f"{cutoff:g}/{denominator} apart",
         )
 
 

@@ -25,7 +25,7 @@ from dpcore.checks import positive_integer
 from dpcore.domain import Dates
 from dpcore.errors import need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw, NormalSpread, apart
+from dpcore.interval import NoiseDistribution, NormalDistribution, apart
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
@@ -136,7 +136,7 @@ class Running(ByFirstCell):
         if query.distance is Distance.L1:
             return ByRelation(add_remove=longest, replace_one=2 * longest)
         low, high, _ = self.ends(public)
-        return ByRelation(add_remove=longest, replace_one=_farthest(matrix, low, high))
+        return ByRelation(add_remove=longest, replace_one=_largest_distance(matrix, low, high))
 
     def _values(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """PRIVATE: every record's period, -1 for none, and what it counts for, in its unit."""
@@ -176,18 +176,19 @@ class Running(ByFirstCell):
         return Exact.of(matrix @ sums[:-1], query.sum.unit)
 
     def half_widths(
-        self, spread: NoiseLaw | None, public: Public
+        self, noise_distribution: NoiseDistribution | None, public: Public
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Of every period and of every total, so that all hold together."""
         count = len(self.periods(public).labels)
-        if spread is None:
+        if noise_distribution is None:
             return np.full(count, np.inf), np.full(count, np.inf)
         impulse = np.zeros(count)
         impulse[0] = 1.0
         # K is the same along its diagonals: one column of its inverse determines all of them.
         column = solved(self.weights(public), [*impulse])
         singles, totals = (
-            _bars(weights, spread, self.miss) for weights in (column, np.cumsum(column))
+            _half_widths(weights, noise_distribution, self.miss)
+            for weights in (column, np.cumsum(column))
         )
         return singles, totals
 
@@ -195,7 +196,7 @@ class Running(ByFirstCell):
         """Two tables, `periods` and `totals`, each of one row a period."""
         labels, unit = self.periods(public).labels, self.ends(public)[2]
         single = solved(self.weights(public), [*np.asarray(answer.value, dtype=np.float64)])
-        halves = self.half_widths(answer.spread, public)
+        halves = self.half_widths(answer.noise_distribution, public)
         texts = (labels, tuple(f"up to {label}" for label in labels))
         estimates = (single, np.cumsum(single))
         names = ("periods", "totals")
@@ -231,26 +232,32 @@ class Running(ByFirstCell):
             covers=covers,
         )
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The largest half-width of either table, the same whatever the records."""
         unit = self.ends(public)[2]
-        singles, totals = (unit * float(half.max()) for half in self.half_widths(spread, public))
+        singles, totals = (
+            unit * float(half.max()) for half in self.half_widths(noise_distribution, public)
+        )
         return (
             f"each period +- {singles:.4g} and each running total +- {totals:.4g}, all together",
         )
 
 
-def _bars(weights: NDArray[np.float64], spread: NoiseLaw, miss: float) -> NDArray[np.float64]:
+def _half_widths(
+    weights: NDArray[np.float64], noise_distribution: NoiseDistribution, miss: float
+) -> NDArray[np.float64]:
     """Half-widths of sums of the first 1, 2, ... noises, times `weights` from the last one back."""
     count = len(weights)
     sizes = np.cumsum(np.abs(weights))
-    if isinstance(spread, NormalSpread):
+    if isinstance(noise_distribution, NormalDistribution):
         # Normal combinations: one Šidák quantile for both tables, times the length of each row.
         lengths = np.sqrt(np.cumsum(weights * weights))
-        half = spread.quantile(apart(miss, 2 * count)) * lengths
+        half = noise_distribution.quantile(apart(miss, 2 * count)) * lengths
     else:
-        half = spread.quantile(miss / count) * sizes  # of all that is measured, together
-    return np.asarray(up(half + sizes * spread.rounding, roundings=32 * count))
+        half = (
+            noise_distribution.quantile(miss / count) * sizes
+        )  # of all that is measured, together
+    return np.asarray(up(half + sizes * noise_distribution.rounding, roundings=32 * count))
 
 
 @lru_cache(maxsize=8)
@@ -272,17 +279,17 @@ def _longest(matrix: NDArray[np.int64], norm: Distance) -> float:
     return up(float(np.sqrt((matrix * matrix).sum(axis=0).max())), roundings=1)
 
 
-def _farthest(matrix: NDArray[np.int64], low: float, high: float) -> float:
+def _largest_distance(matrix: NDArray[np.int64], low: float, high: float) -> float:
     """The largest distance of two columns, each times a number in [low, high]; rounded up."""
     products = (matrix.T @ matrix).astype(np.float64)
     squares = np.diagonal(products)
-    farthest = max(
+    diameter = max(
         float((a * a * squares[:, None] + b * b * squares - 2 * a * b * products).max())
         for a, b in ((low, low), (low, high), (high, high))
     )
     # A difference of squares may cancel: its error is a few roundings of what was added.
     slack = up(4 * float(squares.max()), roundings=8) * 2.0**-47
-    return up(float(np.sqrt(farthest + slack)), roundings=8)
+    return up(float(np.sqrt(diameter + slack)), roundings=8)
 
 
 def _calendar(column: Any, every: str, was_published: bool) -> tuple[float, ...]:

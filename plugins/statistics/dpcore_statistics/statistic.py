@@ -26,7 +26,7 @@ from dpcore import (
 )
 from dpcore.checks import confidence, one_of, positive
 from dpcore.errors import ParameterError, need, need_value
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.conversation import Conversation, Transcript
@@ -91,7 +91,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
     total: ClassVar[bool] = True
     publishes: ClassVar[type[Any]] = Published
 
-    tells_laplace: ClassVar[bool] = False
+    distinguishes_laplace: ClassVar[bool] = False
     """Whether intervals about the population are told of Laplace noise in l1, too."""
 
     counting_words: ClassVar[str] = "in every number that any of their records is in"
@@ -160,9 +160,11 @@ class Statistic(SummingLearner, Conversation, Cutting):
         """Whether a person with several records is one draw to intervals about the population."""
         return self.counted_unit == "persons"
 
-    def sampling(self, spread: NoiseLaw | None, miss: float, public: Public) -> Sampling | None:
+    def sampling(
+        self, noise_distribution: NoiseDistribution | None, miss: float, public: Public
+    ) -> Sampling | None:
         """The law of an interval about the population; None where the noise has none."""
-        return sampling_of(spread, miss, public.domain, self.norm(public))
+        return sampling_of(noise_distribution, miss, public.domain, self.norm(public))
 
     def pays_for_population(self, public: Public) -> bool:
         """Whether an interval about the population would cost epsilon, or noise on a number."""
@@ -179,7 +181,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
         norm, people = self.norm(public), public.domain.people
         # Second moments of persons' sums are free in l2 alone.
         of_persons = people is not None and people.records > 1 and self.counted_unit is None
-        any_noise = self.tells_laplace and not of_persons
+        any_noise = self.distinguishes_laplace and not of_persons
         draws_persons = self.draws_persons(public)
         reason = obstacle(public.domain, norm, draws_persons, any_noise=any_noise)
         reason = reason or self.unsampled(public)
@@ -268,11 +270,11 @@ class Statistic(SummingLearner, Conversation, Cutting):
         if not self.turns_persons:
             # Numbers of records are cut off at 1 by the core, which then knows how far they move.
             return attrs.evolve(query, sum=attrs.evolve(counts, each=1.0))
-        farthest = moved.replace_one
+        diameter = moved.replace_one
         if query.values != "integers":
             # As where a record is replaced: twice, for the roundings and for the arithmetic.
-            farthest = up(farthest + 2 * _rounding(query, query.real_size), roundings=8)
-        return attrs.evolve(query, sum=attrs.evolve(counts, farthest=farthest))
+            diameter = up(diameter + 2 * _rounding(query, query.real_size), roundings=8)
+        return attrs.evolve(query, sum=attrs.evolve(counts, diameter=diameter))
 
     def _of_persons(self, query: SumQuery, public: Public) -> SumQuery:
         """The same, with persons clipped; several integers become reals, since they are scaled."""
@@ -301,7 +303,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
         *_, answer = state.answers
         tables = self.published(answer, state.public)
         # Without the noise's law every number is possible: an interval would say nothing.
-        if answer.spread is None:
+        if answer.noise_distribution is None:
             tables = tables.unstated()
         # A bar must say when it covers clipped persons: clipping is bias, which no bar includes.
         tables = tables if self.clip == "record" else tables.covering(self._clipping())
@@ -324,22 +326,32 @@ class Statistic(SummingLearner, Conversation, Cutting):
         length = "1 record" if self.counts_for == 1 else f"{self.counts_for:g} records"
         return f"the records of one person are clipped together, to the length of {length}"
 
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+    def forecast(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> tuple[str, ...]:
         """What `expected` says of the noise of the query that is asked last."""
         *_, query = self.queries(public)
-        if query.name not in spreads:
+        if query.name not in noise_distributions:
             return ()
         level = f"({100 * self.level:g} %)"
         # Which of the two is counted decides what the number is, and how wide its bar.
         if self._unit_in_words(public.domain):
             level = f"of {self.counted_unit} {level}"
-        return tuple(f"{line} {level}" for line in self.widths(public, spreads[query.name]))
+        return tuple(
+            f"{line} {level}" for line in self.widths(public, noise_distributions[query.name])
+        )
 
-    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+    def least_records(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> float:
         """The half-width of a count: of so many records a mean's bar is as wide as its range, and
         a count's is twice as wide."""
         *_, query = self.queries(public)
-        return spreads[query.name].within(self.miss) if query.name in spreads else 0.0
+        return (
+            noise_distributions[query.name].within(self.miss)
+            if query.name in noise_distributions
+            else 0.0
+        )
 
     def planned(self, public: Public) -> SumQuery:
         """The query that is asked: `query`, or all groups' where there are some."""
@@ -353,12 +365,12 @@ class Statistic(SummingLearner, Conversation, Cutting):
         """What is published of the query that is asked."""
         return self.tables(answer, public)
 
-    def widths(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def widths(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """How wide the bars of the query that is asked will be."""
-        return self.expected(public, spread)
+        return self.expected(public, noise_distribution)
 
     @abstractmethod
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """How wide the bars will be, such as "count +- 21"."""
 
 

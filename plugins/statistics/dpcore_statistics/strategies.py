@@ -38,7 +38,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.interval import NoiseLaw, NormalSpread, apart
+from dpcore.interval import NoiseDistribution, NormalDistribution, apart
 from dpcore.rounding import up
 from dpcore_models.measurements.joint_band import simulated_half_width
 from dpcore_models.measurements.trees import Tree, best_tree
@@ -101,13 +101,13 @@ class Strategy:
         return up(float(np.sqrt((self.measured**2).sum(axis=0)).max()), roundings=600)
 
     @property
-    def farthest_columns(self) -> float:
+    def largest_column_distance(self) -> float:
         """What a replaced record moves them by."""
         # Two cells may be any pair, so the farthest pair is the bound.
-        columns, farthest = self.measured.T, 0.0
+        columns, diameter = self.measured.T, 0.0
         for column in columns:
-            farthest = max(farthest, float(np.sqrt(((columns - column) ** 2).sum(axis=1)).max()))
-        return up(farthest, roundings=600)
+            diameter = max(diameter, float(np.sqrt(((columns - column) ** 2).sum(axis=1)).max()))
+        return up(diameter, roundings=600)
 
     @property
     def lengths(self) -> Lengths:
@@ -132,28 +132,33 @@ def longest_columns(strategy: Strategy) -> tuple[float, float]:
     distances = float((squares[:, None] + squares - 2 * gram).max())
     # A difference of squares may cancel: its error is roundings of sums of so many products.
     slack = 4 * float(squares.max()) * len(strategy.measured) * 2.0**-52
-    farthest = up(float(np.sqrt(distances + slack)), roundings=8)
-    return strategy.longest_column, max(farthest, strategy.longest_column)
+    diameter = up(float(np.sqrt(distances + slack)), roundings=8)
+    return strategy.longest_column, max(diameter, strategy.longest_column)
 
 
 def single_half_widths(
-    lengths: Lengths, spread: NoiseLaw, miss: float, groups: int = 1
+    lengths: Lengths, noise_distribution: NoiseDistribution, miss: float, groups: int = 1
 ) -> NDArray[np.float64]:
     """Half-widths of combinations together, in all groups, from each number's own law."""
-    rounding = lengths.l1 * spread.rounding
-    if isinstance(spread, NormalSpread):
+    rounding = lengths.l1 * noise_distribution.rounding
+    if isinstance(noise_distribution, NormalDistribution):
         # Normal combinations: one Šidák quantile, times the length of each answer's row.
-        z = spread.quantile(apart(miss, groups * lengths.l2.size)) / spread.width
-        return np.asarray(up(z * spread.width * lengths.l2, roundings=600) + rounding)
-    half_width = spread.quantile(miss / (groups * lengths.size))  # of all measured sums together
+        z = (
+            noise_distribution.quantile(apart(miss, groups * lengths.l2.size))
+            / noise_distribution.width
+        )
+        return np.asarray(up(z * noise_distribution.width * lengths.l2, roundings=600) + rounding)
+    half_width = noise_distribution.quantile(
+        miss / (groups * lengths.size)
+    )  # of all measured sums together
     return np.asarray(lengths.l1 * half_width + rounding)
 
 
-def joint_bars(
+def joint_half_widths_of(
     lengths: Lengths,
     errors: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     work: int,
-    spread: NoiseLaw,
+    noise_distribution: NoiseDistribution,
     miss: float,
     *,
     even: bool = False,
@@ -167,26 +172,32 @@ def joint_bars(
         errors: Absolute errors of noises, shape (draws, size): shape (draws, combinations).
         work: How many operations a draw takes.
     """
-    single, deviations = single_half_widths(lengths, spread, miss), lengths.l2
+    single, deviations = single_half_widths(lengths, noise_distribution, miss), lengths.l2
     shape = np.sqrt(deviations * deviations.max()) if even else deviations
     unit = simulated_half_width(
-        lambda noise: (errors(noise) / shape).max(axis=1), lengths.size, work, spread, miss
+        lambda noise: (errors(noise) / shape).max(axis=1),
+        lengths.size,
+        work,
+        noise_distribution,
+        miss,
     )
-    joint = np.asarray(up(unit * shape, roundings=600) + lengths.l1 * spread.rounding)
+    joint = np.asarray(up(unit * shape, roundings=600) + lengths.l1 * noise_distribution.rounding)
     # One or the other, and no mixture: each of them holds for all answers together.
     is_narrower = bool((joint <= single).all()) or (even and joint.max() <= single.max())
     return joint if is_narrower else single
 
 
 @lru_cache(maxsize=64)
-def joint_half_widths(strategy: Strategy, spread: NoiseLaw, miss: float) -> NDArray[np.float64]:
+def joint_half_widths(
+    strategy: Strategy, noise_distribution: NoiseDistribution, miss: float
+) -> NDArray[np.float64]:
     """Half-widths of all answers of a strategy together."""
     tree = strategy.tree
-    return joint_bars(
+    return joint_half_widths_of(
         strategy.lengths,
         lambda noise: np.abs(strategy.estimates(noise)),
         strategy.answers.size // 2 if tree is None else 10 * tree.size,
-        spread,
+        noise_distribution,
         miss,
         even=tree is not None and bool(tree.branches),
     )

@@ -22,7 +22,7 @@ from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
 from dpcore.errors import ParameterError, need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseDistribution, apart
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Statistics
 from dpcore.rounding import down, up
@@ -33,7 +33,7 @@ from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal, conditions
 from dpcore_statistics.histogram import counted, counts_moved, least_squares, shown_counts
 from dpcore_statistics.marginals.by_cells import ByCells
 from dpcore_statistics.marginals.measured import SUM, Measured
-from dpcore_statistics.population.sampling import population_bars, spread_over
+from dpcore_statistics.population.sampling import broadcast_ends, population_intervals
 from dpcore_statistics.population.shares import counts_in
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
@@ -59,7 +59,7 @@ class Table(Statistic):
             no table's bars wider: tables then agree with one another. `cells` measures cells.
     """
 
-    tells_laplace: ClassVar[bool] = True
+    distinguishes_laplace: ClassVar[bool] = True
 
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
@@ -318,17 +318,19 @@ class Table(Statistic):
         scales = [1 / table.weight for table in tables]
         if measured is not None:
             scales = measured.plan.deviations(1.0).tolist()
-        law = self.sampling(answer.spread, apart(self.miss, sum(t.size for t in tables)), public)
+        sampling = self.sampling(
+            answer.noise_distribution, apart(self.miss, sum(t.size for t in tables)), public
+        )
         out_of, sampled = None if domain.exact is None else float(domain.exact), {}
         for table, scale in zip(tables, scales, strict=True):
             figures = statistics.tables[table.name]
             counts = figures.estimate if figures.unbiased is None else figures.unbiased
-            wider = law and attrs.evolve(law, width=scale * law.width)
-            ends = spread_over(counts_in(domain, counts, wider, out_of=out_of), counts.shape)
-            bars = population_bars(
-                ends, self.level, "expected counts", domain, law, joint=True, units=self.of
+            wider = sampling and attrs.evolve(sampling, width=scale * sampling.width)
+            ends = broadcast_ends(counts_in(domain, counts, wider, out_of=out_of), counts.shape)
+            intervals = population_intervals(
+                ends, self.level, "expected counts", domain, sampling, joint=True, units=self.of
             )
-            sampled[table.name] = attrs.evolve(figures, population=bars)
+            sampled[table.name] = attrs.evolve(figures, population=intervals)
         return Statistics(tables=sampled)
 
     def _of_records(self, answer: Answer, public: Public) -> Statistics:
@@ -342,10 +344,10 @@ class Table(Statistic):
             counts.append(value[start : start + table.size] / table.weight)
             start += table.size
         if self.of == "persons":
-            return self._of_each_cell(counts, answer.spread, public)
+            return self._of_each_cell(counts, answer.noise_distribution, public)
         if self.strategy == "basis":
             by_cells = self._by_cells(public)
-            return by_cells.figures(counts, answer.spread, self.level, public.domain)
+            return by_cells.figures(counts, answer.noise_distribution, self.level, public.domain)
         figures_by_name = {}
         for table, cells in zip(tables, counts, strict=True):
             # The miss is shared by the cells of all tables.
@@ -355,13 +357,16 @@ class Table(Statistic):
         return Statistics(tables=figures_by_name)
 
     def _of_each_cell(
-        self, counts: Sequence[NDArray[np.float64]], spread: NoiseLaw | None, public: Public
+        self,
+        counts: Sequence[NDArray[np.float64]],
+        noise_distribution: NoiseDistribution | None,
+        public: Public,
     ) -> Statistics:
         """Every cell by itself; the intervals of all hold together."""
         tables = self.tables_of(public)
         half = math.inf
-        if spread is not None:
-            half = spread.within(apart(self.miss, sum(table.size for table in tables)))
+        if noise_distribution is not None:
+            half = noise_distribution.within(apart(self.miss, sum(table.size for table in tables)))
         return Statistics(
             tables={
                 table.name: least_squares(
@@ -377,15 +382,15 @@ class Table(Statistic):
         counts_all = not self.where and self.clip == "record" and public.domain.people is None
         return ByCells.of(self.tables_of(public), public.domain.exact if counts_all else None)
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The half-width of every table's cells."""
         tables = self.tables_of(public)
-        half = spread.within(apart(self.miss, sum(table.size for table in tables)))
+        half = noise_distribution.within(apart(self.miss, sum(table.size for table in tables)))
         widths = [half / table.weight for table in tables]
         if measured := self.measured(public):
-            widths = measured.half_widths(spread, self.miss).tolist()
+            widths = measured.half_widths(noise_distribution, self.miss).tolist()
         elif self.strategy == "basis" and self.of == "records":
-            widths = self._by_cells(public).half_widths(spread, self.miss)[1].tolist()
+            widths = self._by_cells(public).half_widths(noise_distribution, self.miss)[1].tolist()
         return tuple(
             f"each of {table.size} counts of {table.name} +- {width:.4g}, all together"
             for table, width in zip(tables, widths, strict=True)
@@ -399,6 +404,8 @@ def _ends(
     ends = [
         # The bar is in the units of the release first, where the noise has its law.
         cut_count((low / table.weight, high / table.weight), public.domain)
-        for low, high in (around(count * table.weight, answer.spread, miss) for count in counts)
+        for low, high in (
+            around(count * table.weight, answer.noise_distribution, miss) for count in counts
+        )
     ]
     return np.array([low for low, _ in ends]), np.array([high for _, high in ends])

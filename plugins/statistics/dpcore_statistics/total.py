@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from dpcore import Answer, Public, Refused, Sum, SumQuery
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Figures, Statistics
 from dpcore.shown import in_digits
@@ -14,7 +14,7 @@ from dpcore_statistics.bars import around
 from dpcore_statistics.by_group import OfValues
 from dpcore_statistics.columns import NumberColumn, number_column
 from dpcore_statistics.population.moments import free_square, stream_sum
-from dpcore_statistics.population.sampling import NOTHING, population_bars
+from dpcore_statistics.population.sampling import NOTHING, population_intervals
 
 CLIPPED = (
     "noise only: where the sum of the values lies, each clipped to its declared range; missing "
@@ -36,7 +36,7 @@ class Total(OfValues):
         column: A declared range.
     """
 
-    tells_laplace: ClassVar[bool] = True
+    distinguishes_laplace: ClassVar[bool] = True
 
     def unsampled(self, public: Public) -> str:
         """A sum of a stream has an interval, of values of one sign: the sum of squares is free."""
@@ -82,21 +82,21 @@ class Total(OfValues):
         """One row, in the file's units."""
         column = number_column(public.domain, self.column)
         unit, (lowest, highest) = self._unit(column), (column.column.low, column.column.high)
-        estimate, bars = answer.value[0], None
+        estimate, intervals = answer.value[0], None
         if self.samples(public):
-            law = self.sampling(answer.spread, self.miss, public)
+            sampling = self.sampling(answer.noise_distribution, self.miss, public)
             # Of values below 0 all stand for their sizes.
             sign = -1.0 if highest <= 0 else 1.0
             free, top = free_square(self.norm(public)), sign * estimate
             ends: Any = NOTHING
-            if law is not None:
-                smallest, largest = stream_sum(top, answer.value[1], law, free)
+            if sampling is not None:
+                smallest, largest = stream_sum(top, answer.value[1], sampling, free)
                 ends = self.cut_sum((float(smallest), float(largest)), 0.0, 1.0)
             ends = ends if sign > 0 else (0.0 - ends[1], 0.0 - ends[0])
             subject = "the expected sum of such a stream, each value clipped to its declared range"
             ends = (unit * ends[0], unit * ends[1])
-            bars = population_bars(ends, self.level, subject, public.domain, law)
-        noise_ends = around(float(estimate), answer.spread, self.miss)
+            intervals = population_intervals(ends, self.level, subject, public.domain, sampling)
+        noise_ends = around(float(estimate), answer.noise_distribution, self.miss)
         low, high = self.cut_sum(noise_ends, lowest, highest)
         return Statistics.of(
             Figures(
@@ -106,11 +106,13 @@ class Total(OfValues):
                 high=unit * np.array([high]),
                 level=self.level,
                 covers=CLIPPED,
-                population=bars,
+                population=intervals,
             )
         )
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The half-width, the same whatever the records."""
         unit = self._unit(number_column(public.domain, self.column))
-        return (f"sum of {self.column} +- {in_digits(unit * spread.within(self.miss))}",)
+        return (
+            f"sum of {self.column} +- {in_digits(unit * noise_distribution.within(self.miss))}",
+        )

@@ -26,9 +26,9 @@ import attrs
 import numpy as np
 
 from dpcore import Answer, Distance, Public, Refused, Sum, SumQuery
-from dpcore.interval import NoiseLaw, NormalSpread
+from dpcore.interval import NoiseDistribution, NormalDistribution
 from dpcore.learners.bounds.by_relation import ByRelation
-from dpcore.models.figures import Figures, PopulationBars, Statistics
+from dpcore.models.figures import Figures, PopulationIntervals, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import Ends, around, cut, cut_count, normal_quantile, quotients, ratio
 from dpcore_statistics.columns import number_column
@@ -49,7 +49,7 @@ from dpcore_statistics.population.moments import (
 from dpcore_statistics.population.sampling import (
     NOTHING,
     nothing_unless,
-    population_bars,
+    population_intervals,
     stacked_ends,
 )
 
@@ -122,7 +122,7 @@ class Variance(Averaged):
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """Mean, variance and standard deviation in the file's units, and the count if private."""
-        domain, spread = public.domain, answer.spread
+        domain, deviation = public.domain, answer.noise_distribution
         column = number_column(domain, self.column)
         half, b = (
             column.column.half_width,
@@ -136,7 +136,7 @@ class Variance(Averaged):
             # Beside moments it is the sum of 1 - x^2 that is released.
             squares = count - squares if answer.query.real_size > MORE else squares
             moments = _Moments(total, squares / b, count, 0.0, 1 / b)
-            ends = around(total, spread, self.miss)
+            ends = around(total, deviation, self.miss)
             mean_ends = cut((ends[0] / count, ends[1] / count), -1.0, 1.0)
         else:
             # n is private: the third sum is of 1 - x^2, and the count gives that of x^2.
@@ -144,13 +144,13 @@ class Variance(Averaged):
             weighted, total, complement = (float(number) for number in answer.value[:3])
             count = max(1.0, weighted / w)
             moments = _Moments(total, count - complement / b, count, 1 / w, 1 / b)
-            mean_ends = ratio(total, weighted, w, spread, self.miss, 1.0)
-            ends = around(weighted, spread, self.miss)
+            mean_ends = ratio(total, weighted, w, deviation, self.miss, 1.0)
+            ends = around(weighted, deviation, self.miss)
             if self.publishes_count:
                 rows = [("count", weighted / w, *cut_count((ends[0] / w, ends[1] / w), domain))]
         mean = min(max(moments.total / moments.number, -1.0), 1.0)
-        value = _variance(moments, spread)
-        ends = _interval(moments, value, mean, spread, self.miss)
+        value = _variance(moments, deviation)
+        ends = _interval(moments, value, mean, deviation, self.miss)
         rows = [
             (f"mean of {self.column}", *in_units(column, mean, mean_ends)),
             (f"variance of {self.column}", *times(half * half, value, *ends)),
@@ -160,7 +160,7 @@ class Variance(Averaged):
             ),
             *rows,
         ]
-        bars = self._population(answer, public, len(rows)) if self.samples(public) else None
+        intervals = self._population(answer, public, len(rows)) if self.samples(public) else None
         return Statistics.of(
             Figures(
                 about={"statistic": tuple(row[0] for row in rows)},
@@ -170,34 +170,34 @@ class Variance(Averaged):
                 level=self.level,
                 covers="noise only: mean and variance of the values themselves, each clipped to "
                 "its declared range and missing ones left out. It does not include sampling error",
-                population=bars,
+                population=intervals,
                 dates=column.date_rows(1),
             )
         )
 
-    def _population(self, answer: Answer, public: Public, rows: int) -> PopulationBars:
+    def _population(self, answer: Answer, public: Public, rows: int) -> PopulationIntervals:
         """Of mean, variance and standard deviation, and of the count where there is a row of it."""
-        column, (moments, law) = (
+        column, (moments, distribution) = (
             number_column(public.domain, self.column),
             self.moments(answer, public),
         )
         wider, half = [NOTHING] * 3, column.column.half_width
-        if law is not None:
-            _, low, high = variance_interval(moments, law)
+        if distribution is not None:
+            _, low, high = variance_interval(moments, distribution)
             wider = [
-                column_ends(column, mean_interval(moments, law)),
+                column_ends(column, mean_interval(moments, distribution)),
                 (half * half * low, half * half * high),
                 (half * np.sqrt(np.maximum(low, 0.0)), half * np.sqrt(high)),
             ]
             # Ends that tell nothing stay infinite.
             wider[2] = nothing_unless(np.isfinite(low), *wider[2])
-        ends = stacked_ends([*wider, count_ends(moments, public.domain, law)][:rows])
+        ends = stacked_ends([*wider, count_ends(moments, public.domain, distribution)][:rows])
         subject = "mean and variance of the population, each value clipped to its declared range"
-        return population_bars(ends, self.level, subject, public.domain, law)
+        return population_intervals(ends, self.level, subject, public.domain, distribution)
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """Of the mean: known with a public n, else about so much for n values near the middle."""
-        return expected_mean(self, public, spread)
+        return expected_mean(self, public, noise_distribution)
 
 
 def times(factor: float, estimate: float, low: float, high: float) -> tuple[float, float, float]:
@@ -205,39 +205,48 @@ def times(factor: float, estimate: float, low: float, high: float) -> tuple[floa
     return factor * estimate, factor * low, factor * high
 
 
-def _variance(moments: _Moments, spread: NoiseLaw | None) -> float:
+def _variance(moments: _Moments, deviation: NoiseDistribution | None) -> float:
     """V = Q - m^2 with its bias added back, in [0, (1 - m)(1 + m)]."""
     mean = min(max(moments.total / moments.number, -1.0), 1.0)
-    bias = 0.0 if spread is None else (spread.std / moments.number) ** 2
+    bias = 0.0 if deviation is None else (deviation.std / moments.number) ** 2
     # The square of the noisy mean is too large by the noise's variance over n^2: add it back.
     plug_in = moments.squares / moments.number - (moments.total / moments.number) ** 2
     return min(max(plug_in + bias, 0.0), (1 - mean) * (1 + mean))
 
 
 def _interval(
-    moments: _Moments, value: float, mean: float, spread: NoiseLaw | None, miss: float
+    moments: _Moments,
+    value: float,
+    mean: float,
+    noise_distribution: NoiseDistribution | None,
+    miss: float,
 ) -> Ends:
     """Of the variance: the delta method, or a box."""
-    if spread is None:
+    if noise_distribution is None:
         return 0.0, 1.0
     count_is_public = not moments.count_noise
     # The delta method needs a normal law, and an n that is far from 0 for certain.
-    if isinstance(spread, NormalSpread) and (
-        count_is_public or moments.number > _CERTAIN * spread.std * moments.count_noise
+    if isinstance(noise_distribution, NormalDistribution) and (
+        count_is_public or moments.number > _CERTAIN * noise_distribution.std * moments.count_noise
     ):
         # The derivative of the variance by each noisy sum; with a public n the count has none.
         of_count = 0.0 if count_is_public else (1 - value - mean * mean + 2 * mean * mean)
         slope = math.hypot(moments.square_noise, 2 * mean, of_count * moments.count_noise)
-        half = normal_quantile(spread, miss) * spread.width * slope / moments.number
+        half = (
+            normal_quantile(noise_distribution, miss)
+            * noise_distribution.width
+            * slope
+            / moments.number
+        )
         return cut((value - half, value + half), 0.0, 1.0)
-    return _box(moments, spread, miss)
+    return _box(moments, noise_distribution, miss)
 
 
-def _box(moments: _Moments, spread: NoiseLaw, miss: float) -> Ends:
+def _box(moments: _Moments, noise_distribution: NoiseDistribution, miss: float) -> Ends:
     """All Q - m^2 with every sum in its interval."""
     # Bonferroni: every sum lies in its interval, but for a share of the miss each.
     parts = 2 if not moments.count_noise else 3
-    half = spread.within(miss / parts)
+    half = noise_distribution.within(miss / parts)
     top = (moments.total - half, moments.total + half)
     count_half = half * moments.count_noise
     means = cut(quotients(top, moments.number, count_half), -1.0, 1.0)
@@ -247,8 +256,8 @@ def _box(moments: _Moments, spread: NoiseLaw, miss: float) -> Ends:
         complement - half * moments.square_noise,
         complement + half * moments.square_noise,
     )
-    shares = cut(quotients(complement_ends, moments.number, count_half), 0.0, 1.0)
-    squares = (1 - shares[1], 1 - shares[0]) if moments.count_noise else shares
+    proportions = cut(quotients(complement_ends, moments.number, count_half), 0.0, 1.0)
+    squares = (1 - proportions[1], 1 - proportions[0]) if moments.count_noise else proportions
     largest = max(means[0] ** 2, means[1] ** 2)
     smallest = 0.0 if means[0] <= 0.0 <= means[1] else min(means[0] ** 2, means[1] ** 2)
     return cut((squares[0] - largest, squares[1] - smallest), 0.0, 1.0)

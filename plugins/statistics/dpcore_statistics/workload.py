@@ -11,7 +11,7 @@ from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
 from dpcore.errors import need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Figures, Statistics
 from dpcore_statistics.bars import cut_count
@@ -141,10 +141,10 @@ class Workload(ByFirstCell):
         if query.distance is Distance.L1:
             return ByRelation(add_remove=1.0, replace_one=2.0)
         if self.bars == "joint" and strategy.measured.shape[1] > LARGEST_OPTIMISED:
-            longest, farthest = longest_columns(strategy)
-            return ByRelation(add_remove=longest, replace_one=farthest)
+            longest, diameter = longest_columns(strategy)
+            return ByRelation(add_remove=longest, replace_one=diameter)
         # The second is for a record that starts or ceases to count.
-        replacement = max(strategy.farthest_columns, strategy.longest_column)
+        replacement = max(strategy.largest_column_distance, strategy.longest_column)
         return ByRelation(add_remove=strategy.longest_column, replace_one=replacement)
 
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
@@ -172,19 +172,21 @@ class Workload(ByFirstCell):
         integers = np.ldexp(measured, -query.sum.unit).astype(np.int64)
         return Exact.of(integers @ counts, query.sum.unit)
 
-    def half_widths(self, spread: NoiseLaw | None, public: Public) -> NDArray[np.float64]:
+    def half_widths(
+        self, noise_distribution: NoiseDistribution | None, public: Public
+    ) -> NDArray[np.float64]:
         """Of every answer, so that all hold together."""
         strategy = self.strategy(public)
-        if spread is None:
+        if noise_distribution is None:
             return np.full(len(strategy.answers), np.inf)
         if self.bars == "single":
-            return single_half_widths(strategy.lengths, spread, self.miss)
-        return joint_half_widths(strategy, spread, self.miss)
+            return single_half_widths(strategy.lengths, noise_distribution, self.miss)
+        return joint_half_widths(strategy, noise_distribution, self.miss)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One table with a row for each query; all intervals hold together."""
         values = self.strategy(public).estimates(np.asarray(answer.value, dtype=np.float64))
-        half = self.half_widths(answer.spread, public)
+        half = self.half_widths(answer.noise_distribution, public)
         low, high = values - half, values + half
         # Counts cannot be negative; weighted sums may be anything.
         is_cut = self.matrix is None and self.bars == "joint"
@@ -218,9 +220,9 @@ class Workload(ByFirstCell):
         runs = ((a, b) for a in range(count) for b in range(a, count))
         return tuple(texts[a] if a == b else f"{texts[a]} to {texts[b]}" for a, b in runs)
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The smallest and the largest half-width, and the certificate of the strategy."""
-        half, strategy = self.half_widths(spread, public), self.strategy(public)
+        half, strategy = self.half_widths(noise_distribution, public), self.strategy(public)
         return (
             f"{len(half)} answers +- {half.min():.4g} to {half.max():.4g}, all "
             f"together{strategy.certificate()}",

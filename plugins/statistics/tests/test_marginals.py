@@ -12,9 +12,9 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.domain import People
@@ -26,7 +26,7 @@ from dpcore_statistics.statistic import StatisticBound
 
 from statistics_checks import Lab, band, plan
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 RELATION = {False: ADD_REMOVE, True: REPLACE_ONE}
 RECORDS = [*itertools.product((0.0, 4.9, 10.0, None), "abz", "uv")]  # z: no declared category
 
@@ -48,7 +48,7 @@ def made(**fields):
 
 
 def public_of(records=None):
-    return Public(domain=facts(records), coins=PublicCoins(1), mu=1.0)
+    return Public(domain=facts(records), randomness=PublicRandomness(1), mu=1.0)
 
 
 def table_of(rows):
@@ -106,7 +106,9 @@ def test_with_a_public_number_the_total_is_not_measured_unless_some_do_not_count
     assert {*sizes.values()} == {20}
     assert made().measured(public_of()).total is None
     people = Public(
-        domain=facts(20, people=People(column="p", records=3)), coins=PublicCoins(1), mu=1.0
+        domain=facts(20, people=People(column="p", records=3)),
+        randomness=PublicRandomness(1),
+        mu=1.0,
     )
     assert made().measured(people).total is None
 
@@ -184,7 +186,7 @@ def test_margins_are_sums_of_cells_and_numbers_below_0_are_printed_as_0(known):
         assert np.array_equal(table.estimate, np.maximum(table.unbiased, 0))
         assert (table.low >= 0).all()
         assert (table.low <= table.estimate).all()
-        assert ("0*: its unbiased estimate is below 0" in table.bars) == below.any()
+        assert ("0*: its unbiased estimate is below 0" in table.interval_sentence) == below.any()
         printed = [row[len(table.about)] for row in table.printed_rows()]
         assert [cell == "0*" for cell in printed] == below.tolist()
         # The display has no negative count, and its margins agree too.
@@ -212,7 +214,7 @@ def covered(size, draws, known):
 
 
 def lab_public(size):
-    return Public(domain=full(size), coins=PublicCoins(1), mu=1.0)
+    return Public(domain=full(size), randomness=PublicRandomness(1), mu=1.0)
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -224,12 +226,12 @@ def test_all_cells_of_all_tables_are_covered_together(known):
 @pytest.mark.parametrize("size", [50, 500, 20_000])
 @pytest.mark.parametrize("known", [False, True])
 def test_coverage_over_many_draws(size, known):
-    share = np.mean([*covered(size, 2000, known)])
-    assert share >= 0.9335
+    proportion = np.mean([*covered(size, 2000, known)])
+    assert proportion >= 0.9335
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "caught"),
     [
         ({"distance": "l1"}, "statistics.table is for others"),
         ({"tables": ()}, "each table once"),
@@ -242,13 +244,13 @@ def test_coverage_over_many_draws(size, known):
         ({"weights": {"x": 1.0}, "objective": "each"}, "objective: total"),
     ],
 )
-def test_what_cannot_be_is_refused_when_priced(fields, told):
-    with pytest.raises(ParameterError, match=told):
+def test_what_cannot_be_is_refused_when_priced(fields, caught):
+    with pytest.raises(ParameterError, match=caught):
         made(**fields).queries(public_of())
 
 
 def test_a_budget_without_delta_and_too_many_numbers_are_refused():
-    pure = Public(domain=facts(), coins=PublicCoins(1))
+    pure = Public(domain=facts(), randomness=PublicRandomness(1))
     with pytest.raises(ParameterError, match="a budget with a delta"):
         made().queries(pure)
     wide = Marginals(columns=("x", "g"), bins={"x": 1 << 16}, tables=(("x", "g"),))
@@ -256,20 +258,20 @@ def test_a_budget_without_delta_and_too_many_numbers_are_refused():
     many = Domain(columns={f"c{i}": Range(0, 1) for i in range(40)})
     learner = Marginals(columns=tuple(many.columns), bins=dict.fromkeys(many.columns, 200))
     with pytest.raises(ParameterError, match="at most 2097152 whole numbers"):
-        learner.queries(Public(domain=many, coins=PublicCoins(1), mu=1.0))
+        learner.queries(Public(domain=many, randomness=PublicRandomness(1), mu=1.0))
 
 
 def test_names_of_tables_are_those_of_their_columns_and_never_alike():
     columns = {"a,b": Range(0, 1), "a_b": Range(0, 1)}
     learner = Marginals(columns=tuple(columns), bins=dict.fromkeys(columns, 2))
-    public = Public(domain=Domain(columns=columns), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=Domain(columns=columns), randomness=PublicRandomness(1), mu=1.0)
     assert [table.name for table in learner.marginals(public)] == ["a_b", "a_b_", "a_b-a_b"]
     assert math.isfinite(learner.measured(public).plan.length)
 
 
 def test_one_cell_and_a_public_number_of_records_are_nothing_to_ask():
     domain = Domain(columns={"c": Range(0, 1)}, exact=9)
-    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     with pytest.raises(ParameterError, match="two or more cells"):
         Marginals(columns=("c",), bins={"c": 1}).queries(public)
 
@@ -292,7 +294,7 @@ def test_the_least_total_widens_no_table(seed, known):
         exact=100 if known else None,
     )
     learner = Marginals(columns=tuple(names), tables=tuple(sets[number] for number in picked))
-    measured = learner.measured(Public(domain=domain, coins=PublicCoins(1), mu=1.0))
+    measured = learner.measured(Public(domain=domain, randomness=PublicRandomness(1), mu=1.0))
     roots = np.array([table.size**0.25 for table in measured.marginals])
     cells = np.hypot.reduce(roots) / roots * (math.sqrt(2) if known else 1.0)
     length = measured.plan.distance if known else measured.plan.length

@@ -15,20 +15,20 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, ParameterError
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore_statistics.marginals.learner import CHOICE, COUNT, Marginals
 from dpcore_statistics.marginals.one_way_weight import CHOICES
 from dpcore_statistics.statistic import StatisticBound
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 RECORDS = [*itertools.product((1.0, 6.0, None), "abz", "uv")]  # z: no declared category
 
 
@@ -38,7 +38,7 @@ def public_of(mu=1.0, **names):
         "g": Categories(("a", "b")),
         "h": Categories(("u", "v"), default="u"),
     }
-    return Public(domain=Domain(columns=columns, **names), coins=PublicCoins(1), mu=mu)
+    return Public(domain=Domain(columns=columns, **names), randomness=PublicRandomness(1), mu=mu)
 
 
 def learner_of(**fields):
@@ -65,7 +65,7 @@ def answer_of(query, value, width):
         number=1,
         value=np.asarray(value, dtype=np.float64),
         mechanism=Gaussian(),
-        spread=NormalSpread(width=width),
+        noise_distribution=NormalDistribution(width=width),
     )
 
 
@@ -181,13 +181,13 @@ def test_more_records_ask_for_less_of_one_way_tables():
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "caught"),
     [
         ({"rows_about": 10, "objective": "total"}, "objective: display"),
         ({"rows_about": 0, "objective": "display"}, "rows_about"),
         ({"clip": "person", "states_unit": False, "objective": "display"}, "clip: record"),
     ],
 )
-def test_what_cannot_be_is_refused(fields, told):
-    with pytest.raises(ParameterError, match=told):
+def test_what_cannot_be_is_refused(fields, caught):
+    with pytest.raises(ParameterError, match=caught):
         Marginals(columns=("x", "g"), bins={"x": 2}, **fields)

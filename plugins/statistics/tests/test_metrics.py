@@ -9,7 +9,7 @@ from scipy import integrate, stats
 
 from dpcore import Categories, Domain, Range
 from dpcore.domain import Classes
-from dpcore.metrics.base import WHOLE, Held, ScoreLaw
+from dpcore.metrics.base import WHOLE, HoldOutPredictions, ScoreDistribution
 from dpcore.metrics.groups import Groups
 from dpcore.metrics.means import Accuracy, MeanSquaredError
 from dpcore_statistics.metrics.calibration import CalibrationError
@@ -26,14 +26,19 @@ SMOKER = Groups(columns={"smoker": Categories(("no", "yes"))})
 @pytest.mark.parametrize("std", [1e-6, 0.05, 1.0, 30.0])
 def test_moments_of_a_clipped_normal_score_are_those_of_quadrature(mean, std):
     first, second = clipped_moments(np.array([mean]), np.array([std]), TARGET.low, TARGET.high)
-    law = stats.norm(mean, std)
+    distribution = stats.norm(mean, std)
     ends = np.clip([mean - 12 * std, mean + 12 * std], TARGET.low, TARGET.high)
 
     def moment(power):
         inside = integrate.quad(
-            lambda x: x**power * law.pdf(x), *ends, points=[np.clip(mean, *ends)], limit=200
+            lambda x: x**power * distribution.pdf(x),
+            *ends,
+            points=[np.clip(mean, *ends)],
+            limit=200,
         )[0]
-        outside = TARGET.low**power * law.cdf(TARGET.low) + TARGET.high**power * law.sf(TARGET.high)
+        outside = TARGET.low**power * distribution.cdf(
+            TARGET.low
+        ) + TARGET.high**power * distribution.sf(TARGET.high)
         return inside + outside
 
     assert first[0] == pytest.approx(moment(1), abs=1e-8)
@@ -54,32 +59,32 @@ def predictor(rng, records=60, width=4, sigma=0.4):
     theta = rng.normal(size=width)
     scores = features @ theta
     truth = np.clip(scores + 0.3 * rng.normal(size=records), TARGET.low, TARGET.high)
-    held = Held(
+    hold_out = HoldOutPredictions(
         predicted=np.clip(scores, TARGET.low, TARGET.high),
         truth=truth,
         target=TARGET,
         groups=SMOKER,
         codes=codes,
-        law=ScoreLaw(mean=scores, std=sigma * np.linalg.norm(features, axis=1)),
+        distribution=ScoreDistribution(mean=scores, std=sigma * np.linalg.norm(features, axis=1)),
     )
-    return held, features, theta, sigma
+    return hold_out, features, theta, sigma
 
 
 @pytest.mark.parametrize("clip", [True, False])
 def test_exact_risks_and_gaps_agree_with_a_hundred_thousand_draws_of_the_noise(clip):
     # Each of 3 risks and 2 gaps within 4.5 standard errors: wrong once in 30,000 seeds.
     rng = np.random.default_rng(7)
-    held, features, theta, sigma = predictor(rng)
+    hold_out, features, theta, sigma = predictor(rng)
     draws = []
     for _ in range(20):
         noisy = features @ (theta[:, None] + sigma * rng.normal(size=(theta.size, 5000)))
         noisy = np.clip(noisy, TARGET.low, TARGET.high) if clip else noisy
-        draws.append((noisy - held.truth[:, None]) ** 2)
-    scores = held.law.mean
+        draws.append((noisy - hold_out.truth[:, None]) ** 2)
+    scores = hold_out.distribution.mean
     exact = np.clip(scores, TARGET.low, TARGET.high) if clip else scores
-    added = np.hstack(draws) - ((exact - held.truth) ** 2)[:, None]
-    risks, gaps = ExcessiveRisk(clip=clip).measured(held), RiskGap(clip=clip).measured(held)
-    parts = dict(held.parts())
+    added = np.hstack(draws) - ((exact - hold_out.truth) ** 2)[:, None]
+    risks, gaps = ExcessiveRisk(clip=clip).measured(hold_out), RiskGap(clip=clip).measured(hold_out)
+    parts = dict(hold_out.parts())
     assert [*parts] == [WHOLE, "smoker=no", "smoker=yes"] == [*risks]
     for name, rows in parts.items():
         drawn = added[rows].mean(axis=0)
@@ -92,19 +97,19 @@ def test_exact_risks_and_gaps_agree_with_a_hundred_thousand_draws_of_the_noise(c
 
 def test_of_two_groups_the_gap_is_larger_for_the_smaller_one_whichever_is_harmed():
     for seed in range(5):
-        held, features, _, sigma = predictor(np.random.default_rng(seed))
-        risks, gaps = (one(clip=False).measured(held) for one in (ExcessiveRisk, RiskGap))
+        hold_out, features, _, sigma = predictor(np.random.default_rng(seed))
+        risks, gaps = (one(clip=False).measured(hold_out) for one in (ExcessiveRisk, RiskGap))
         lengths = (features**2).sum(axis=1)
-        shares = np.bincount(held.codes) / held.codes.size
-        r = [sigma**2 * lengths[held.codes == group].mean() for group in (0, 1)]
+        proportions = np.bincount(hold_out.codes) / hold_out.codes.size
+        r = [sigma**2 * lengths[hold_out.codes == group].mean() for group in (0, 1)]
         assert risks["smoker=no"] == pytest.approx(r[0])
         for group, label in enumerate(("smoker=no", "smoker=yes")):
-            assert abs(gaps[label]) == pytest.approx((1 - shares[group]) * abs(r[0] - r[1]))
+            assert abs(gaps[label]) == pytest.approx((1 - proportions[group]) * abs(r[0] - r[1]))
 
 
 def test_a_clipped_model_is_not_described_by_the_unclipped_form():
-    held, *_ = predictor(np.random.default_rng(3), sigma=3.0)
-    free, clipped = (ExcessiveRisk(clip=clip).measured(held)[WHOLE] for clip in (False, True))
+    hold_out, *_ = predictor(np.random.default_rng(3), sigma=3.0)
+    free, clipped = (ExcessiveRisk(clip=clip).measured(hold_out)[WHOLE] for clip in (False, True))
     assert clipped < free / 2
 
 
@@ -136,7 +141,7 @@ def test_the_sampling_floor_is_the_mean_distance_of_samples_of_one_law():
 def classified(rng, records=400):
     codes = rng.integers(-1, 2, records)
     scores = rng.uniform(size=records)
-    return Held(
+    return HoldOutPredictions(
         predicted=np.where(scores >= 0.5, "yes", "no"),
         truth=np.where(rng.uniform(size=records) < 0.2 + 0.6 * scores, "yes", "no"),
         target=TWO,
@@ -147,51 +152,55 @@ def classified(rng, records=400):
 
 
 def test_rates_of_classes_are_those_counted_one_by_one():
-    held = classified(np.random.default_rng(4))
-    rows = list(zip(held.predicted, held.truth, held.codes, strict=True))
+    hold_out = classified(np.random.default_rng(4))
+    rows = list(zip(hold_out.predicted, hold_out.truth, hold_out.codes, strict=True))
     for metric, counts in (
         (PositiveRate(), lambda truth: True),
         (TruePositiveRate(), lambda truth: truth == "yes"),
         (FalsePositiveRate(), lambda truth: truth == "no"),
     ):
-        found = metric.measured(held)
+        found = metric.measured(hold_out)
         rates = []
         for group, label in enumerate(("smoker=no", "smoker=yes")):
             said = [p == "yes" for p, t, g in rows if g == group and counts(t)]
             rates.append(sum(said) / len(said))
             assert found[label] == pytest.approx(rates[-1])
         assert found["gap"] == pytest.approx(abs(rates[0] - rates[1]))
-    assert Accuracy().measured(held)["smoker=no"] == np.mean([p == t for p, t, g in rows if g == 0])
+    assert Accuracy().measured(hold_out)["smoker=no"] == np.mean(
+        [p == t for p, t, g in rows if g == 0]
+    )
 
 
 def test_calibration_is_the_mean_distance_of_scores_and_shares_by_bin():
-    held = classified(np.random.default_rng(5))
-    found = CalibrationError(bins=4).measured(held)
+    hold_out = classified(np.random.default_rng(5))
+    found = CalibrationError(bins=4).measured(hold_out)
     for group, label in enumerate(("smoker=no", "smoker=yes")):
-        own = held.codes == group
+        own = hold_out.codes == group
         total = 0.0
         for low, high in itertools.pairwise([0, 0.25, 0.5, 0.75, 1.0]):
-            inside = own & (held.scores >= low) & (held.scores < high)
-            total += abs(held.scores[inside].sum() - (held.truth[inside] == "yes").sum())
+            inside = own & (hold_out.scores >= low) & (hold_out.scores < high)
+            total += abs(hold_out.scores[inside].sum() - (hold_out.truth[inside] == "yes").sum())
         assert found[label] == pytest.approx(total / own.sum())
 
 
 def test_parity_of_classes_is_the_largest_difference_of_a_share():
-    held = classified(np.random.default_rng(6))
-    shares = [np.mean(held.predicted[held.codes == group] == "yes") for group in (0, 1)]
-    assert Parity().measured(held)[WHOLE] == pytest.approx(abs(shares[0] - shares[1]))
+    hold_out = classified(np.random.default_rng(6))
+    proportions = [
+        np.mean(hold_out.predicted[hold_out.codes == group] == "yes") for group in (0, 1)
+    ]
+    assert Parity().measured(hold_out)[WHOLE] == pytest.approx(abs(proportions[0] - proportions[1]))
 
 
 def test_a_group_without_records_is_not_told_of_and_nothing_is_divided_by_its_count():
-    held = classified(np.random.default_rng(8))
-    alone = Held(
-        predicted=held.predicted, truth=held.truth, target=TWO, groups=SMOKER,
-        codes=np.zeros(400, np.intp), probabilities=held.probabilities,
+    hold_out = classified(np.random.default_rng(8))
+    single = HoldOutPredictions(
+        predicted=hold_out.predicted, truth=hold_out.truth, target=TWO, groups=SMOKER,
+        codes=np.zeros(400, np.intp), probabilities=hold_out.probabilities,
     )  # fmt: skip
     with np.errstate(all="raise"):
         for metric in (Accuracy(), PositiveRate(), Parity(), CalibrationError()):
-            assert "smoker=yes" not in metric.measured(alone)
-    assert Parity().measured(alone)[WHOLE] == 0.0
+            assert "smoker=yes" not in metric.measured(single)
+    assert Parity().measured(single)[WHOLE] == 0.0
 
 
 def test_metrics_say_what_they_are_about():

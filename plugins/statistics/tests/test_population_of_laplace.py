@@ -6,7 +6,7 @@ import math
 import attrs
 import numpy as np
 import pytest
-from population_laws import covered, drawn, populations, told
+from population_laws import covered, drawn, interval_text, populations
 from scipy import integrate, stats
 
 from dpcore import (
@@ -17,14 +17,14 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Session,
 )
 from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.interval import LaplaceSpread, NormalSpread
+from dpcore.interval import LaplaceDistribution, NormalDistribution
 from dpcore_attacks.attacks.setting import Case
 from dpcore_statistics.count import Count, Share
 from dpcore_statistics.groups import GroupBy
@@ -33,7 +33,7 @@ from dpcore_statistics.mean import Mean
 from dpcore_statistics.population.comparisons import mean_difference, mean_ratio
 from dpcore_statistics.population.moments import Moments, mean_interval, stream_sum
 from dpcore_statistics.population.sampling import Sampling, sampling_of
-from dpcore_statistics.population.shares import noisy_share, public_share, stream_count
+from dpcore_statistics.population.shares import noisy_fraction, public_fraction, stream_count
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.tables import Table
 from dpcore_statistics.total import Total
@@ -92,22 +92,22 @@ def test_a_quantile_holds_for_every_sum_of_laplace_noises(sigma, scales, miss):
     """Exact with one of them; of several the miss is at most 1.06 times as large."""
     variances = [2 * b * b for b in scales]
     total = sigma**2 + sum(variances)
-    law = Sampling(width=1.0, miss=miss, is_laplace=True)
-    reach = law.z * float(law.tail(total, sum(v * v for v in variances)))
-    beyond = 2 * tail_of_sum(reach * math.sqrt(total), sigma, scales)
+    sampling = Sampling(width=1.0, miss=miss, is_laplace=True)
+    cutoff = sampling.z * float(sampling.tail(total, sum(v * v for v in variances)))
+    beyond = 2 * tail_of_sum(cutoff * math.sqrt(total), sigma, scales)
     assert beyond <= miss * 1.06
     # Where the normal quantile is the larger one it stays.
-    if len(scales) == 1 and reach > law.z * (1 + 1e-9):
+    if len(scales) == 1 and cutoff > sampling.z * (1 + 1e-9):
         assert beyond == pytest.approx(miss, rel=1e-3)
 
 
 def test_laplace_noise_has_a_law_in_l1_and_normal_noise_the_one_it_had():
-    spread = LaplaceSpread(scale=3.0, step=1.0)
-    assert sampling_of(spread, 0.05, domain()) is None
-    law = sampling_of(spread, 0.05, domain(), Distance.L1)
-    assert law.is_laplace
-    assert law.width == pytest.approx(math.hypot(math.sqrt(2) * 3, 1 / math.sqrt(3)))
-    normal = sampling_of(NormalSpread(width=3.0), 0.05, domain(), Distance.L1)
+    noise_distribution = LaplaceDistribution(scale=3.0, step=1.0)
+    assert sampling_of(noise_distribution, 0.05, domain()) is None
+    distribution = sampling_of(noise_distribution, 0.05, domain(), Distance.L1)
+    assert distribution.is_laplace
+    assert distribution.width == pytest.approx(math.hypot(math.sqrt(2) * 3, 1 / math.sqrt(3)))
+    normal = sampling_of(NormalDistribution(width=3.0), 0.05, domain(), Distance.L1)
     assert normal.tail(1.0, 1.0) == 1.0
     assert sampling_of(None, 0.05, domain(), Distance.L1) is None
 
@@ -145,7 +145,7 @@ def test_no_record_moves_the_sum_farther_than_is_claimed(name, exact):
             adjacency=relation,
         )  # fmt: skip
         claims[interval] = next(c.value for _, c in case.claims() if c.distance == "l1")
-    public = Public(domain=facts, coins=PublicCoins(1), mu=None)
+    public = Public(domain=facts, randomness=PublicRandomness(1), mu=None)
     (query,) = learner.queries(public)
     places = [*itertools.product(np.linspace(0, 3, 25), "ab")]
     made = project_table(
@@ -153,16 +153,16 @@ def test_no_record_moves_the_sum_farther_than_is_claimed(name, exact):
     )
     rows = np.array(learner.contributions(query, made, public)).reshape(len(places), -1)
     if exact is None:
-        far = abs(rows).sum(axis=1).max()
+        distance = abs(rows).sum(axis=1).max()
     else:
-        far = max(abs(rows - row).sum(axis=1).max() for row in rows)
-    assert far <= claims["both"]
-    assert far == pytest.approx(claims["both"], rel=1e-6)
-    if name != "count, some" or exact is not None:  # beside which the rest is told
+        distance = max(abs(rows - row).sum(axis=1).max() for row in rows)
+    assert distance <= claims["both"]
+    assert distance == pytest.approx(claims["both"], rel=1e-6)
+    if name != "count, some" or exact is not None:  # beside which the rest is stated
         assert claims["both"] == pytest.approx(claims["noise"], rel=1e-9)
 
 
-# When it is told.
+# When it is stated.
 
 
 def test_intervals_of_laplace_noise_are_told_on_request_alone():
@@ -175,11 +175,11 @@ def test_intervals_of_laplace_noise_are_told_on_request_alone():
         assert all(figures.population is None for figures in tables)
         tables = session.release(attrs.evolve(plain, interval="both"), epsilon=4.0).tables
         for key, figures in tables.items():
-            bars = figures.population
-            assert (bars.low <= figures.estimate + 1e-9).all(), (name, key)
-            assert (figures.estimate <= bars.high + 1e-9).all()
-            assert np.isfinite(bars.low).all()
-    public = Public(domain=domain(), coins=PublicCoins(1), mu=None)
+            intervals = figures.population
+            assert (intervals.low <= figures.estimate + 1e-9).all(), (name, key)
+            assert (figures.estimate <= intervals.high + 1e-9).all()
+            assert np.isfinite(intervals.low).all()
+    public = Public(domain=domain(), randomness=PublicRandomness(1), mu=None)
     people = attrs.evolve(domain(), people=People(column="id", records=2))
     persons = attrs.evolve(public, domain=people)
     for learner, facts in (
@@ -219,7 +219,7 @@ def moments(counts, places, std, weight, rng, public=None):
 
 
 def coverages(size, epsilon, draws):
-    """By statistic and population: how often the interval holds, and how often it is told."""
+    """By statistic and population: how often the interval holds, and how often it is stated."""
     rng, found, root = np.random.default_rng([size, int(10 * epsilon)]), {}, math.sqrt(2)
     for name, (places, chances) in populations().items():
         counts = drawn(places, chances, size, draws, rng)
@@ -227,7 +227,7 @@ def coverages(size, epsilon, draws):
             std = root * length / epsilon
             ends = mean_interval(moments(counts, places, std, W, rng, public), smooth(std))
             kind = "private" if public is None else "public"
-            found[f"mean, {kind} n", name] = covered(ends, truth(name)), told(ends)
+            found[f"mean, {kind} n", name] = covered(ends, truth(name)), interval_text(ends)
         y, std = (places + 1) / 2, root / epsilon
         counts = drawn(places, chances, size, draws, rng, poisson=True)
         noise = laplace(std, (2, draws), rng)
@@ -235,24 +235,24 @@ def coverages(size, epsilon, draws):
             counts @ y + noise[0], counts @ (y * (1 - y)) + noise[1], smooth(std), 1.0
         )
         expected = size * float(y @ chances / chances.sum())
-        found["sum", name] = covered(ends, expected), told(ends)
+        found["sum", name] = covered(ends, expected), interval_text(ends)
     std = root / epsilon
-    for share in (0.5, 0.1, 0.01):
-        top = rng.binomial(size, share, draws)
+    for proportion in (0.5, 0.1, 0.01):
+        top = rng.binomial(size, proportion, draws)
         noise = laplace(std, (2, draws), rng)
-        ends = noisy_share(top + noise[0], size - top + noise[1], smooth(std))
-        found["share", share] = covered(ends, share), told(ends)
-        ends = public_share(top + noise[0], size, smooth(std))
-        found["share, public n", share] = covered(ends, share), told(ends)
+        ends = noisy_fraction(top + noise[0], size - top + noise[1], smooth(std))
+        found["share", proportion] = covered(ends, proportion), interval_text(ends)
+        ends = public_fraction(top + noise[0], size, smooth(std))
+        found["share, public n", proportion] = covered(ends, proportion), interval_text(ends)
     for expected in (10, size):
         ends = stream_count(rng.poisson(expected, draws) + laplace(std, draws, rng), smooth(std))
-        found["count", expected] = covered(ends, expected), told(ends)
+        found["count", expected] = covered(ends, expected), interval_text(ends)
     cells = np.array([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.04, 0.01])
     counts = rng.multinomial(size, cells, draws) + laplace(std, (draws, 8), rng)
     rest = counts.sum(axis=1, keepdims=True) - counts
-    low, high = noisy_share(counts, rest, smooth(std, 1 - 0.95 ** (1 / 8)), (1, 7))
+    low, high = noisy_fraction(counts, rest, smooth(std, 1 - 0.95 ** (1 / 8)), (1, 7))
     inside = float(np.mean(((low <= cells) & (cells <= high)).all(axis=1)))
-    found["shares together", 8] = inside, told((low, high))
+    found["shares together", 8] = inside, interval_text((low, high))
     std = root * (1 + W) / epsilon
     for first, second in (("skewed", "bounded"), ("tied", "tied"), ("rare", "skewed")):
         sizes, pair = rng.binomial(size, 0.3, draws), []
@@ -261,18 +261,21 @@ def coverages(size, epsilon, draws):
             counts = rng.multinomial(records, chances / chances.sum())
             pair.append(moments(counts, places, std, W, rng))
         ends = mean_difference(*pair, smooth(std))
-        found["difference", first] = covered(ends, truth(first) - truth(second)), told(ends)
+        found["difference", first] = (
+            covered(ends, truth(first) - truth(second)),
+            interval_text(ends),
+        )
         ends = mean_ratio(*pair, 0.2, smooth(std))
         ratio = (truth(first) + 1.2) / (truth(second) + 1.2)
-        found["ratio of means", first] = covered(ends, ratio), told(ends)
+        found["ratio of means", first] = covered(ends, ratio), interval_text(ends)
     return found
 
 
 def test_coverage_of_a_few_cells():
     for size, epsilon in ((1000, 1.0), (20_000, 0.5)):
-        for name, (share, says) in coverages(size, epsilon, 400).items():
+        for name, (proportion, says) in coverages(size, epsilon, 400).items():
             # Four binomial standard deviations below .95: the sweep has the bar.
-            assert share >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / 400), name
+            assert proportion >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / 400), name
             assert says > 0.5, name
 
 
@@ -281,8 +284,8 @@ def test_coverage_of_a_few_cells():
 @pytest.mark.parametrize("size", [100, 1000, 20_000])
 def test_coverage(size, epsilon):
     """2,000 draws a cell. Where most draws say nothing, there is no interval to judge."""
-    for name, (share, says) in coverages(size, epsilon, 2000).items():
-        assert says < 0.5 or share >= LEAST, (name, share)
+    for name, (proportion, says) in coverages(size, epsilon, 2000).items():
+        assert says < 0.5 or proportion >= LEAST, (name, proportion)
 
 
 def test_widths_over_those_without_noise():

@@ -17,7 +17,7 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Session,
     Sum,
@@ -58,7 +58,7 @@ def facts(records=3, sampled="independent"):
 
 
 def public(domain, mu=1.0):
-    return Public(domain=domain, coins=PublicCoins(1), mu=mu)
+    return Public(domain=domain, randomness=PublicRandomness(1), mu=mu)
 
 
 def grid(records, steps=9):
@@ -186,9 +186,9 @@ def test_no_person_moves_the_means_of_groups_farther_than_is_claimed(records):
         )  # fmt: skip
         claim = next(claim.value for _, claim in case.claims())
         others = vectors[:1] if relation is ADD_REMOVE else vectors
-        far = max(np.linalg.norm(vectors - row, axis=1).max() for row in others)
+        tail = max(np.linalg.norm(vectors - row, axis=1).max() for row in others)
         # Replaced, what two persons add is taken for opposite, and their counts never are.
-        assert (0.8 if relation is REPLACE_ONE else 1 - 1e-9) * claim <= far <= claim
+        assert (0.8 if relation is REPLACE_ONE else 1 - 1e-9) * claim <= tail <= claim
 
 
 def test_a_session_tells_means_of_persons_by_group():
@@ -196,11 +196,11 @@ def test_a_session_tells_means_of_persons_by_group():
     table = people_table(4000, rng)
     session = Session(PrivacyBudget(epsilon=8.0, delta=1e-6), facts(), table)
     figures = session.mean("x", epsilon=2.0, by=("g",), interval="both")
-    bars = figures.population
-    assert "persons that are independent draws" in bars.covers
-    assert "at most 3 records of each person" in bars.covers
-    assert (bars.low <= figures.estimate).all()
-    assert (figures.estimate <= bars.high).all()
+    intervals = figures.population
+    assert "persons that are independent draws" in intervals.covers
+    assert "at most 3 records of each person" in intervals.covers
+    assert (intervals.low <= figures.estimate).all()
+    assert (figures.estimate <= intervals.high).all()
     in_a = np.array(table["g"]) == "a"
     assert figures.estimate[0] == pytest.approx(table["x"][in_a].mean(), abs=0.3)
     # Without it nothing is paid, and nothing told: the noise, the numbers and the words stay.
@@ -233,8 +233,8 @@ def test_the_price_is_that_of_the_mean_where_persons_come_and_go(relation):
             Mean(column="x", interval=interval), Gaussian(), facts(), facts().relation(relation)
         )
         (scheduled,) = priced.schedule.releases
-        (ask,) = scheduled.asks.values()
-        noise.append(ask.sensitivity.value)
+        (planned_query,) = scheduled.queries.values()
+        noise.append(planned_query.sensitivity.value)
     # Replaced, two clipped vectors may be farther apart than their records.
     ratio = 1.0 if relation is ADD_REMOVE else math.sqrt(1.5)
     assert noise[1] / noise[0] == pytest.approx(ratio, rel=1e-6)
@@ -269,14 +269,14 @@ def test_a_session_tells_means_of_persons():
     table = people_table(4000, rng)
     session = Session(PrivacyBudget(epsilon=8.0, delta=1e-6), facts(), table)
     figures = session.mean("x", epsilon=2.0, interval="both")
-    bars = figures.population
-    assert "persons that are independent draws" in bars.covers
-    assert "at most 3 records of each person" in bars.covers
-    assert (bars.low <= figures.estimate).all()
-    assert (figures.estimate <= bars.high).all()
+    intervals = figures.population
+    assert "persons that are independent draws" in intervals.covers
+    assert "at most 3 records of each person" in intervals.covers
+    assert (intervals.low <= figures.estimate).all()
+    assert (figures.estimate <= intervals.high).all()
     # Records taken for draws would give too narrow an interval.
     plain = 1.96 * 2.2 / math.sqrt(figures.estimate[1])
-    assert bars.high[0] - bars.low[0] > 2 * plain
+    assert intervals.high[0] - intervals.low[0] > 2 * plain
 
 
 @pytest.mark.parametrize(
@@ -337,8 +337,8 @@ def test_coverage_of_means_of_persons(persons, epsilon):
         rng = np.random.default_rng([21, persons, int(10 * epsilon), most])
         moments, truth = released(kind, persons, epsilon, 4000, rng, most)
         low, high = mean_interval(moments, Sampling(width=moments.width, miss=0.05))
-        share = covered((low, high), truth)
-        assert share >= 0.9335
+        proportion = covered((low, high), truth)
+        assert proportion >= 0.9335
         if persons == 20_000 and epsilon >= 1:
             # Not vacuous: near what the same persons tell without noise.
             j, t, p = np.array(KINDS[kind](most)).T
@@ -359,7 +359,7 @@ def coverage_in_groups(persons, epsilon, draws, kind, most=3):
     ]
     first, second, place, chance = np.array(types).T
     width, free = most * math.sqrt(1 + W * W) / MU[epsilon], free_in_groups(W)
-    counts, shares = rng.multinomial(persons, chance / chance.sum(), draws), []
+    counts, proportions = rng.multinomial(persons, chance / chance.sum(), draws), []
     for records in (first, second):
         sums = np.zeros((records.size, 5))
         sums[:, 0], sums[:, 1] = W * records, records * place
@@ -368,14 +368,14 @@ def coverage_in_groups(persons, epsilon, draws, kind, most=3):
         moments = PersonMoments.of(value, width, W, most, free)
         ends = mean_interval(moments, Sampling(width=moments.width, miss=0.05))
         truth = float((records * place) @ chance / (records @ chance))
-        shares.append((covered(ends, truth), float(np.mean(np.isfinite(ends[0])))))
-    return shares
+        proportions.append((covered(ends, truth), float(np.mean(np.isfinite(ends[0])))))
+    return proportions
 
 
 def test_coverage_of_means_of_persons_in_two_groups():
     for kind in ("agreeing", "tied"):
-        for share, _ in coverage_in_groups(3000, 1.0, 500, kind):
-            assert share >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / 500)
+        for proportion, _ in coverage_in_groups(3000, 1.0, 500, kind):
+            assert proportion >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / 500)
 
 
 @pytest.mark.slow
@@ -383,8 +383,8 @@ def test_coverage_of_means_of_persons_in_two_groups():
 @pytest.mark.parametrize("persons", [100, 1000, 20_000])
 def test_coverage_of_means_of_persons_in_groups(persons, epsilon):
     for kind, most in itertools.product(KINDS, (2, 5)):
-        for share, says in coverage_in_groups(persons, epsilon, 2000, kind, most):
-            assert says < 0.5 or share >= 0.928, (kind, most)
+        for proportion, says in coverage_in_groups(persons, epsilon, 2000, kind, most):
+            assert says < 0.5 or proportion >= 0.928, (kind, most)
 
 
 @pytest.mark.slow
@@ -396,6 +396,6 @@ def test_coverage_of_counts_of_records_of_persons(persons, epsilon):
         stream = rng.poisson(persons, 4000)
         moments, _ = released(kind, stream, epsilon, 4000, rng)
         j, _, p = np.array(KINDS[kind](3)).T
-        law = Sampling(width=moments.width, miss=0.05)
-        ends = moments.count_ends(facts(), law)
+        sampling = Sampling(width=moments.width, miss=0.05)
+        ends = moments.count_ends(facts(), sampling)
         assert 0.9335 <= covered(ends, persons * float(p @ j / p.sum())) <= 0.9665

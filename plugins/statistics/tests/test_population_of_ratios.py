@@ -17,7 +17,7 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Session,
 )
@@ -25,7 +25,7 @@ from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore_statistics.columns import number_column
 from dpcore_statistics.pairs.covariance import Covariance
 from dpcore_statistics.pairs.ratio import Ratio
@@ -58,21 +58,21 @@ def test_no_record_moves_more_than_is_claimed(relation):
     public = relation is REPLACE_ONE
     priced = plan(ratio(), Gaussian(), facts(300 if public else None), relation)
     (scheduled,) = priced.schedule.releases
-    (ask,) = scheduled.asks.values()
+    (planned_query,) = scheduled.queries.values()
     places = itertools.product(np.linspace(-20, 100, 41), np.linspace(1, 31, 41))
     cost, days = np.array([*places]).T
     rows = vectors(cost, days, W)[:, 1 if public else 0 :]
-    assert ask.query.real_size == rows.shape[1]
+    assert planned_query.query.real_size == rows.shape[1]
     # The learner's own rows are those of the definition.
     learner, domain = scheduled.learner, priced.request.domain
     table = {"cost": cost, "days": days, "g": ["a"] * cost.size}
     records = project_table(attrs.evolve(domain, exact=None), table)
-    own = learner.contributions(ask.query, records, scheduled.public(PublicCoins(1)))
+    own = learner.contributions(planned_query.query, records, scheduled.public(PublicRandomness(1)))
     assert own == pytest.approx(rows, abs=1e-12)
     movement = np.linalg.norm(rows, axis=1).max()
     if public:
         movement = max(np.linalg.norm(rows - row, axis=1).max() for row in rows)
-    assert movement <= ask.sensitivity.value <= 1.0001 * movement
+    assert movement <= planned_query.sensitivity.value <= 1.0001 * movement
 
 
 def test_the_numbers_of_an_answer_give_the_variance_of_the_definition():
@@ -91,9 +91,13 @@ def test_the_numbers_of_an_answer_give_the_variance_of_the_definition():
     # Of the noise of the definition, by the derivative of A - r B.
     noise = np.random.default_rng(1).standard_normal((20_000, 6))
     noisy = RatioSums.of(noise, pair, W)
-    spread = np.cov(noisy.top, noisy.bottom)
+    noise_distribution = np.cov(noisy.top, noisy.bottom)
     private = RatioSums.of(value, pair, W).noise
-    assert (spread[0, 0], spread[0, 1], spread[1, 1]) == pytest.approx(private, rel=0.05)
+    assert (
+        noise_distribution[0, 0],
+        noise_distribution[0, 1],
+        noise_distribution[1, 1],
+    ) == pytest.approx(private, rel=0.05)
 
 
 def test_a_session_tells_ratios_by_group_and_all_together():
@@ -112,11 +116,11 @@ def test_a_session_tells_ratios_by_group_and_all_together():
         session.ratio("cost", "days", interval="both", epsilon=2.0, where={"g": "a"}),
     ):
         assert figures.estimate == pytest.approx(truth, rel=0.05)
-        bars = figures.population
-        assert (bars.low < figures.low).all()
+        intervals = figures.population
+        assert (intervals.low < figures.low).all()
         assert (figures.low < figures.estimate).all()
         assert (figures.estimate < figures.high).all()
-        assert (figures.high < bars.high).all()
+        assert (figures.high < intervals.high).all()
 
 
 def test_a_sum_below_that_is_negative_has_no_ratio():
@@ -136,12 +140,18 @@ def test_a_sum_below_that_is_negative_has_no_ratio():
 
 
 def test_few_records_say_nothing():
-    public = Public(domain=facts(), coins=PublicCoins(1), mu=0.05)
+    public = Public(domain=facts(), randomness=PublicRandomness(1), mu=0.05)
     learner = ratio()
     (query,) = learner.queries(public)
-    spread = NormalSpread(width=30.0)
+    noise_distribution = NormalDistribution(width=30.0)
     value = vectors(np.array([10.0]), np.array([3.0]), W)[0] - 1
-    answer = Answer(query=query, number=1, value=value, mechanism=Gaussian(), spread=spread)
+    answer = Answer(
+        query=query,
+        number=1,
+        value=value,
+        mechanism=Gaussian(),
+        noise_distribution=noise_distribution,
+    )
     figures = learner.tables(answer, public).tables[""]
     assert np.isfinite(figures.estimate).all()
     assert np.isneginf(figures.low).all()
@@ -163,12 +173,12 @@ def test_few_records_say_nothing():
 )  # fmt: skip
 def test_refusals_say_what_is_needed(learner, domain, words):
     with pytest.raises(ParameterError, match=words):
-        learner.queries(Public(domain=domain, coins=PublicCoins(1), mu=1.0))
+        learner.queries(Public(domain=domain, randomness=PublicRandomness(1), mu=1.0))
 
 
 def test_the_population_is_paid_for_where_it_is_asked_for():
     """Two sums are released by default, also where it is known how records were drawn."""
-    public = Public(domain=facts(), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=facts(), randomness=PublicRandomness(1), mu=1.0)
     (query,) = ratio(interval=None).queries(public)
     assert query.shape == (2,)
     (query,) = ratio(interval="both").queries(public)

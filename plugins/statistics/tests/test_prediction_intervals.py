@@ -14,9 +14,9 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.domain.classes import Classes
 from dpcore.domain.domain import People
@@ -38,10 +38,10 @@ def facts(exact=None, **more):
 
 
 def public_of(domain):
-    return Public(domain=domain, coins=PublicCoins(1), mu=0.3)
+    return Public(domain=domain, randomness=PublicRandomness(1), mu=0.3)
 
 
-def law_of(learner, domain, epsilon):
+def distribution_of(learner, domain, epsilon):
     plan = price_learner(
         learner,
         domain=domain,
@@ -49,22 +49,26 @@ def law_of(learner, domain, epsilon):
         epsilon=epsilon,
         delta=1e-6,
     )
-    (ask,) = plan.schedule.releases[0].asks.values()
-    return ask.mechanism, ask.mechanism.noise_distribution(ask.query, ask.sensitivity)
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    return planned_query.mechanism, planned_query.mechanism.noise_distribution(
+        planned_query.query, planned_query.sensitivity
+    )
 
 
-def published(learner, domain, errors, laws, rng, group="p"):
+def published(learner, domain, errors, distributions, rng, group="p"):
     """The table of records with these errors: their exact sums, and noise on the grid."""
-    public, (mechanism, law) = public_of(domain), laws
+    public, (mechanism, distribution) = public_of(domain), distributions
     size = len(errors)
     records = project_table(
         domain, {"g": np.full(size, group), "predicted": np.zeros(size), "y": np.asarray(errors)}
     )
     query = learner.query(public)
     exact = learner.total_of(query, records, public).floats()
-    steps = np.rint(rng.normal(size=exact.shape) * (law.width / law.step))
-    value = exact + steps * law.step
-    answer = Answer(query=query, number=1, value=value, mechanism=mechanism, spread=law)
+    steps = np.rint(rng.normal(size=exact.shape) * (distribution.width / distribution.step))
+    value = exact + steps * distribution.step
+    answer = Answer(
+        query=query, number=1, value=value, mechanism=mechanism, noise_distribution=distribution
+    )
     return learner.tables(answer, public).tables[""]
 
 
@@ -102,8 +106,8 @@ def test_errors_are_rounded_up_so_that_a_point_holds_what_it_counts():
 def test_without_noise_it_is_the_split_conformal_quantile():
     """By definition: the ceil(q (n + 1))-th smallest error, on a fine grid."""
     learner, domain = PredictionInterval(points=2001, levels=(0.5, 0.9)), facts(400)
-    mechanism, law = law_of(learner, domain, 1.0)
-    quiet = (mechanism, attrs.evolve(law, width=1e-9, step=1e-12))
+    mechanism, distribution = distribution_of(learner, domain, 1.0)
+    quiet = (mechanism, attrs.evolve(distribution, width=1e-9, step=1e-12))
     errors = np.random.default_rng(0).normal(size=400).clip(-2, 2) * 0.5
     table = published(learner, domain, errors, quiet, np.random.default_rng(1))
     for level, half in zip((0.5, 0.9), table.estimate, strict=True):
@@ -150,14 +154,18 @@ def test_too_few_records_give_the_whole_range_or_say_nothing():
     domain, rng = facts(), np.random.default_rng(2)
     for cap, worst in ((None, 2 * HALF), (1.0, np.inf)):
         learner = PredictionInterval(cap=cap)
-        laws = law_of(learner, domain, 0.5)
-        assert published(learner, domain, [0.1] * 20, laws, rng).estimate.tolist() == [worst]
+        distributions = distribution_of(learner, domain, 0.5)
+        assert published(learner, domain, [0.1] * 20, distributions, rng).estimate.tolist() == [
+            worst
+        ]
 
 
 def test_each_group_has_an_interval_of_its_own():
     learner, domain = PredictionInterval(by=("g",), levels=(0.8, 0.9)), facts()
     rng = np.random.default_rng(3)
-    table = published(learner, domain, rng.uniform(-1, 1, 5000), law_of(learner, domain, 2.0), rng)
+    table = published(
+        learner, domain, rng.uniform(-1, 1, 5000), distribution_of(learner, domain, 2.0), rng
+    )
     assert table["g"] == ("p", "p", "q", "q")
     assert table["probability"] == (0.8, 0.9, 0.8, 0.9)
     # the other group is empty: its intervals are the whole range
@@ -168,7 +176,7 @@ def test_each_group_has_an_interval_of_its_own():
 def test_what_has_no_interval_is_refused_before_any_record_is_read():
     def refusal(domain, error, learner=PredictionInterval(), mu=0.3):  # noqa: B008
         with pytest.raises(error) as caught:
-            learner.queries(Public(domain=domain, coins=PublicCoins(1), mu=mu))
+            learner.queries(Public(domain=domain, randomness=PublicRandomness(1), mu=mu))
         return str(caught.value)
 
     good = facts()
@@ -210,7 +218,7 @@ def test_a_spec_publishes_intervals_that_hold_new_records():
         return {"x": x, "y": np.clip(x + 0.3 * rng.normal(size=count), -2, 2)}
 
     plan = spec_of_text(SPEC, "spec.yaml").price()
-    outcome = plan.run(draw(6000), secret=SecretCoins.rehearsal(1))
+    outcome = plan.run(draw(6000), secret=SecretRandomness.rehearsal(1))
     table, fresh = outcome.models["interval"].tables[""], draw(20_000)
     errors = np.abs(outcome.models["line"].predict(fresh) - fresh["y"])
     for level, half in zip((0.5, 0.9), table.estimate, strict=True):
@@ -229,7 +237,7 @@ LAWS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", LAWS)
 @pytest.mark.parametrize(
     ("exact", "count", "epsilon", "widest"),
     [
@@ -241,18 +249,18 @@ LAWS = {
         (None, 5000, 4.0, 1.1),
     ],
 )
-def test_intervals_cover_new_records(law, exact, count, epsilon, widest):
+def test_intervals_cover_new_records(distribution, exact, count, epsilon, widest):
     """1,000 draws with a new record each: .90 within three binomial errors of .0095.
 
     Widths are over the split conformal interval without noise.
     """
     learner, domain = PredictionInterval(), facts(exact)
-    laws, rng = law_of(learner, domain, epsilon), np.random.default_rng(11)
+    distributions, rng = distribution_of(learner, domain, epsilon), np.random.default_rng(11)
     hits, ratios = 0, []
     for _ in range(1000):
-        errors = np.clip(LAWS[law](rng, count), -HALF, HALF)
-        half = published(learner, domain, errors, laws, rng).estimate[0]
-        hits += abs(float(np.clip(LAWS[law](rng, 1), -HALF, HALF)[0])) <= half
+        errors = np.clip(LAWS[distribution](rng, count), -HALF, HALF)
+        half = published(learner, domain, errors, distributions, rng).estimate[0]
+        hits += abs(float(np.clip(LAWS[distribution](rng, 1), -HALF, HALF)[0])) <= half
         ratios.append(half / np.sort(np.abs(errors))[int(np.ceil(0.9 * (count + 1))) - 1])
     assert hits / 1000 >= 0.90 - 0.0285
     if widest:

@@ -11,7 +11,7 @@ from scipy import integrate
 from dpcore import Categories, Range
 from dpcore.domain import Classes
 from dpcore.errors import ParameterError
-from dpcore.metrics.base import WHOLE, Held
+from dpcore.metrics.base import WHOLE, HoldOutPredictions
 from dpcore.metrics.groups import Groups
 from dpcore.metrics.means import Accuracy
 from dpcore_statistics.metrics.balanced import BalancedAccuracy
@@ -25,14 +25,14 @@ TWO, THREE = Classes(("no", "yes")), Classes(("a", "b", "c"))
 WARDS = Groups(columns={"ward": Categories(("p", "q"))})
 
 
-def held(rng, records=300, classes=TWO, grid=None):
+def hold_out(rng, records=300, classes=TWO, grid=None):
     """Predictions with probabilities; on a grid of so many cells there are ties."""
     stated = rng.dirichlet(np.ones(classes.count), records)
     if grid:
         stated = np.rint(stated * grid) / grid
         stated[:, -1] = 1 - stated[:, :-1].sum(axis=1)
     truth = np.array([rng.choice(classes.count, p=np.abs(one)) for one in stated])
-    return Held(
+    return HoldOutPredictions(
         predicted=classes.named(np.argmax(stated, axis=1)),
         truth=classes.named(truth),
         target=classes,
@@ -48,7 +48,7 @@ def parts(seen):
 
 @pytest.mark.parametrize("grid", [None, 4])
 def test_the_area_is_that_of_scikit_learn_ties_and_all(grid):
-    seen = held(np.random.default_rng(1), grid=grid)
+    seen = hold_out(np.random.default_rng(1), grid=grid)
     found = AreaUnderCurve().measured(seen)
     assert [*found] == [WHOLE, "ward=p", "ward=q"]
     for name, rows in parts(seen).items():
@@ -57,7 +57,7 @@ def test_the_area_is_that_of_scikit_learn_ties_and_all(grid):
 
 
 def test_where_no_class_is_rare_what_is_paid_for_is_the_metric_itself():
-    seen = held(np.random.default_rng(2), grid=8)
+    seen = hold_out(np.random.default_rng(2), grid=8)
     for metric in (AreaUnderCurve(), BalancedAccuracy(), LogLoss(), BrierScore()):
         assert metric.statistic(seen) == pytest.approx(metric.measured(seen)[WHOLE], abs=1e-12)
     metric = CalibrationError(bins=5)
@@ -65,7 +65,7 @@ def test_where_no_class_is_rare_what_is_paid_for_is_the_metric_itself():
 
 
 def test_where_a_class_is_rare_the_paid_area_is_nearer_to_a_half():
-    seen = held(np.random.default_rng(3), 100)
+    seen = hold_out(np.random.default_rng(3), 100)
     scores = np.r_[np.full(95, 0.2), np.full(5, 0.9)]
     seen = attrs.evolve(
         seen,
@@ -76,21 +76,21 @@ def test_where_a_class_is_rare_the_paid_area_is_nearer_to_a_half():
     assert AreaUnderCurve().measured(seen)[WHOLE] == 1.0
     assert AreaUnderCurve(least=0.1).statistic(seen) == pytest.approx(0.5 + 475 / 2 / 900)
     assert AreaUnderCurve(least=0.05).statistic(seen) == 1.0
-    alone = attrs.evolve(seen, truth=np.full(100, "no"))
-    assert AreaUnderCurve().statistic(alone) == 0.5
-    assert math.isnan(AreaUnderCurve().measured(alone)[WHOLE])
+    single = attrs.evolve(seen, truth=np.full(100, "no"))
+    assert AreaUnderCurve().statistic(single) == 0.5
+    assert math.isnan(AreaUnderCurve().measured(single)[WHOLE])
 
 
 @pytest.mark.parametrize("classes", [TWO, THREE])
 def test_losses_and_balanced_accuracy_are_those_of_scikit_learn(classes):
-    seen = held(np.random.default_rng(4), classes=classes)
+    seen = hold_out(np.random.default_rng(4), classes=classes)
     clipped = np.maximum(seen.probabilities[np.arange(300), seen.classes()], 0.05)
     for name, rows in parts(seen).items():
         truth, stated = seen.truth[rows], seen.probabilities[rows]
         expected = scored.balanced_accuracy_score(truth, seen.predicted[rows])
         assert BalancedAccuracy().measured(seen)[name] == pytest.approx(expected)
-        told = LogLoss(clip=0.05).measured(seen)[name]
-        assert told == pytest.approx(-np.log(clipped[rows]).mean())
+        report = LogLoss(clip=0.05).measured(seen)[name]
+        assert report == pytest.approx(-np.log(clipped[rows]).mean())
         unclipped = scored.log_loss(truth, stated, labels=list(classes.values))
         assert LogLoss(clip=1e-12).measured(seen)[name] == pytest.approx(unclipped)
         indicators = truth[:, None] == np.array(classes.values)
@@ -102,7 +102,7 @@ def test_losses_and_balanced_accuracy_are_those_of_scikit_learn(classes):
 
 
 def test_curves_are_those_of_scikit_learn_and_of_counting():
-    seen = held(np.random.default_rng(5), 500)
+    seen = hold_out(np.random.default_rng(5), 500)
     curve = AreaUnderCurve().curve(seen)
     wrong, found, _ = scored.roc_curve(
         seen.truth == "yes", seen.probabilities[:, 1], drop_intermediate=False
@@ -115,12 +115,12 @@ def test_curves_are_those_of_scikit_learn_and_of_counting():
     area = integrate.trapezoid(curve.points[:, 1], curve.points[:, 0])
     assert area == pytest.approx(AreaUnderCurve().measured(seen)[WHOLE], abs=0.01)
     points = CalibrationError(bins=4).curve(seen).points
-    for (low, high), (stated, share) in zip(
+    for (low, high), (stated, proportion) in zip(
         itertools.pairwise([0, 0.25, 0.5, 0.75, 1.01]), points, strict=True
     ):
         inside = (seen.scores >= low) & (seen.scores < high)
         assert stated == pytest.approx(seen.scores[inside].mean())
-        assert share == pytest.approx((seen.truth[inside] == "yes").mean())
+        assert proportion == pytest.approx((seen.truth[inside] == "yes").mean())
     assert AreaUnderCurve().curve(attrs.evolve(seen, truth=np.full(500, "no"))) is None
     assert Accuracy().curve(seen) is None
 
@@ -131,7 +131,7 @@ def small(metric, cells, records):
 
     def value(chosen):
         scores = np.array([cells_and[0] for cells_and in chosen])
-        seen = Held(
+        seen = HoldOutPredictions(
             predicted=np.where(scores >= 0.5, "yes", "no"),
             truth=np.array([cells_and[1] for cells_and in chosen]),
             target=TWO,
@@ -181,7 +181,7 @@ def test_one_positive_that_climbs_from_the_lowest_rank_to_the_highest_reaches_th
     metric, n = AreaUnderCurve(least=0.1), 40
     low, high = (
         attrs.evolve(
-            held(np.random.default_rng(0), n),
+            hold_out(np.random.default_rng(0), n),
             truth=np.array(["yes"] + ["no"] * (n - 1)),
             probabilities=np.stack([1 - s, s], axis=1),
         )
@@ -197,7 +197,7 @@ def test_random_records_of_several_classes_move_no_more_than_is_priced():
     metrics = [BalancedAccuracy(least=0.2), LogLoss(), BrierScore()]
     most = dict.fromkeys(metrics, 0.0)
     for _ in range(150):
-        seen = held(rng, 12, THREE)
+        seen = hold_out(rng, 12, THREE)
         place, stated = rng.integers(12), rng.dirichlet(np.full(3, 0.1))
         truth, predicted = seen.truth.copy(), seen.predicted.copy()
         truth[place], predicted[place] = rng.choice(["a", "b", "c"], 2)

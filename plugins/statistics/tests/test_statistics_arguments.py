@@ -165,7 +165,7 @@ def test_whatever_fails_from_its_arguments_alone_is_not_charged(name):
 def test_an_epsilon_that_is_no_number_is_refused_unspent(value):
     one = session()
     left = one.left
-    for ask in (one.count, lambda epsilon: one.ask([("statistics.count", {})], epsilon=epsilon)):
+    for query in (one.count, lambda epsilon: one.ask([("statistics.count", {})], epsilon=epsilon)):
         with pytest.raises(DpcoreError, match="finite epsilon > 0"):
-            ask(epsilon=value)
+            query(epsilon=value)
     assert one.left == left

@@ -14,9 +14,9 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
@@ -33,10 +33,10 @@ QUERY = Query(name="r", shape=(3,), distance="linf", values="integers")
 ONE_WAY = attrs.evolve(bound(1.0, "linf"), range=1.0)
 LEARNER = BoundedMean(column="x", finest=0.25)
 OLD = attrs.evolve(LEARNER, count_clipped=False)
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 
 
-def law(scores, level, threshold_scale, score_scale):
+def distribution(scores, level, threshold_scale, score_scale):
     """P(stops at g) by summing over all noises of the threshold."""
     z = np.arange(-400, 401)
     weights = np.exp(-np.abs(z) / threshold_scale)
@@ -61,7 +61,7 @@ def test_no_monotone_move_changes_the_law_by_more_than_epsilon(epsilon):
     worst = 0.0
     for base in ([0, 0, 0], [9, 4, 0], [30, 2, 1], [5, 5, 5], [0, 9, 40]):
         for up in itertools.product((0, 1), repeat=3):
-            p, q = law(base, 5, *scales), law(np.add(base, up), 5, *scales)
+            p, q = distribution(base, 5, *scales), distribution(np.add(base, up), 5, *scales)
             worst = max(worst, float(np.abs(np.log(p / q)).max()))
     assert 0.4 * epsilon < worst <= epsilon * (1 + 1e-9)
 
@@ -77,7 +77,11 @@ def test_moves_in_both_directions_need_the_wider_noise_and_get_it():
         moves = itertools.product((-1, 0, 1), repeat=3)
         bases = ([0, 0, 0], [9, 4, 0], [20, 20, 0], [30, 30, 30])
         return max(
-            float(np.abs(np.log(law(b, 5, *scales) / law(np.add(b, m), 5, *scales))).max())
+            float(
+                np.abs(
+                    np.log(distribution(b, 5, *scales) / distribution(np.add(b, m), 5, *scales))
+                ).max()
+            )
             for b in bases
             for m in moves
         )
@@ -94,8 +98,8 @@ def test_what_is_no_list_of_integers_is_refused():
 def test_the_release_follows_the_law():
     mechanism, scores = SparseVector(epsilon=1.0, late=0.2), np.array([12.0, 8.0, 0.0])
     level = mechanism.enough(QUERY, ONE_WAY)
-    expected = law(scores.astype(int), level, 2.0, 2.0)
-    stream = SecretCoins.rehearsal(4).noise(0, "r", 1)
+    expected = distribution(scores.astype(int), level, 2.0, 2.0)
+    stream = SecretRandomness.rehearsal(4).noise(0, "r", 1)
     found = sum(mechanism.release(scores, QUERY, ONE_WAY, stream) for _ in range(1500))
     assert np.abs(found / 1500 - expected).max() < 0.06
     assert found.sum() == 1500
@@ -106,7 +110,7 @@ def facts(records=None, high=1e6):
 
 
 def value(values, name, args=None, records=None, learner=LEARNER, mu=1.0):
-    public = Public(domain=facts(records), coins=PublicCoins(1), mu=mu)
+    public = Public(domain=facts(records), randomness=PublicRandomness(1), mu=mu)
     (query,) = (q for q in learner.queries(public) if q.name == name)
     query = attrs.evolve(query, args=args)
     found = learner.statistic(query, project_table(public.domain, {"x": values}), public, SECRET)
@@ -116,7 +120,7 @@ def value(values, name, args=None, records=None, learner=LEARNER, mu=1.0):
 def test_counts_are_those_of_larger_values():
     values = [-3.0, 0.1, 0.3, 1.9, 2.1, 700.0, 1e6]
     found, _ = value(values, "bound")
-    grid = LEARNER.grid(Public(domain=facts(), coins=PublicCoins(1), mu=1.0))
+    grid = LEARNER.grid(Public(domain=facts(), randomness=PublicRandomness(1), mu=1.0))
     assert found.tolist() == [sum(abs(v) > g + 1e-9 * g for v in values) for g in grid]
     assert grid[0] == 0.25
     assert grid[-2] < 1e6 <= grid[-1]
@@ -137,7 +141,7 @@ def test_claims_are_the_largest_moves_of_all_neighbours_at_every_bound(
     adjacency, learner, mu, expected
 ):
     records = 2 if adjacency is REPLACE_ONE else None
-    public = Public(domain=facts(records), coins=PublicCoins(1), mu=mu)
+    public = Public(domain=facts(records), randomness=PublicRandomness(1), mu=mu)
     claims = {
         q.name: BoundedMeanBound().sensitivity(q, learner, public, adjacency)
         for q in learner.queries(public)
@@ -145,20 +149,20 @@ def test_claims_are_the_largest_moves_of_all_neighbours_at_every_bound(
     points = (-1e6, -0.2499999, -3.0, 0.0, 0.2, 40.0, 1e6)
     firsts = [[5.0, x] for x in points]
     seconds = [[5.0]] if adjacency is ADD_REMOVE else firsts
-    move = reach = 0.0
-    far = dict.fromkeys((0.25, 8.0, 2.0**20), 0.0)
+    move = cutoff = 0.0
+    tail = dict.fromkeys((0.25, 8.0, 2.0**20), 0.0)
     for first, second in itertools.product(firsts, seconds):
         change = value(first, "bound")[0] - value(second, "bound")[0]
-        move, reach = max(move, np.abs(change).max()), max(reach, np.ptp(change))
-        for g in far:
+        move, cutoff = max(move, np.abs(change).max()), max(cutoff, np.ptp(change))
+        for g in tail:
             pair = (
                 value(one, "mean", {"bound": g}, records, learner, mu)[0] for one in (first, second)
             )
-            far[g] = max(far[g], float(np.linalg.norm(np.subtract(*pair), 2 if mu else 1)))
+            tail[g] = max(tail[g], float(np.linalg.norm(np.subtract(*pair), 2 if mu else 1)))
     assert move == claims["bound"].value == 1
-    assert reach == claims["bound"].range == 1
-    assert max(far.values()) <= claims["mean"].value
-    assert far[0.25] == pytest.approx(claims["mean"].value, rel=1e-6)
+    assert cutoff == claims["bound"].range == 1
+    assert max(tail.values()) <= claims["mean"].value
+    assert tail[0.25] == pytest.approx(claims["mean"].value, rel=1e-6)
     assert claims["mean"].value == pytest.approx(expected, rel=1e-6)
 
 
@@ -169,7 +173,7 @@ def plan(**budget):
         adjacency=ADD_REMOVE,
         budget=dpcore.PrivacyBudget(**(budget or {"epsilon": 1.0, "delta": 1e-6})),
         mechanism={"bound": SparseVector(), "mean": Gaussian()},
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
     )
 
 
@@ -177,7 +181,7 @@ def test_the_bound_fits_the_values_and_the_mean_is_covered():
     values = np.random.default_rng(0).lognormal(3.0, 0.5, 2000)
     priced, found, beyond, draws = plan(), 0, 0, 60
     for seed in range(draws):
-        outcome = priced.run({"x": values}, secret=SecretCoins.rehearsal(seed))
+        outcome = priced.run({"x": values}, secret=SecretRandomness.rehearsal(seed))
         (figures,) = outcome.models["release"].tables.values()
         largest = figures.estimate[3]
         assert np.quantile(values, 0.5) < largest <= 4 * 2 ** math.ceil(math.log2(values.max()))
@@ -204,7 +208,7 @@ def test_a_bound_that_is_too_small_is_said_in_plain_words():
     priced, warned, wrong, covered = plan(epsilon=0.4, delta=1e-6), 0, 0, 0
     for seed in range(20):
         (figures,) = (
-            priced.run({"x": values}, secret=SecretCoins.rehearsal(seed))
+            priced.run({"x": values}, secret=SecretRandomness.rehearsal(seed))
             .models["release"]
             .tables.values()
         )
@@ -225,7 +229,9 @@ def test_means_by_group_share_one_bound_and_move_as_claimed():
     for adjacency, mu in itertools.product((ADD_REMOVE, REPLACE_ONE), (1.0, None)):
         learner = attrs.evolve(LEARNER, by=("g",))
         exact = 1 if adjacency is REPLACE_ONE else None
-        public = Public(domain=attrs.evolve(domain, exact=exact), coins=PublicCoins(1), mu=mu)
+        public = Public(
+            domain=attrs.evolve(domain, exact=exact), randomness=PublicRandomness(1), mu=mu
+        )
         _, query = learner.queries(public)
         claim = BoundedMeanBound().sensitivity(query, learner, public, adjacency)
         asked = attrs.evolve(query, args={"bound": 8.0})
@@ -242,6 +248,6 @@ def test_means_by_group_share_one_bound_and_move_as_claimed():
         assert rows == pytest.approx(blocks.reshape(len(points), -1), abs=1e-9)
         others = rows if exact else np.zeros((1, rows.shape[1]))
         order = 2 if mu else 1
-        far = max(np.linalg.norm(rows - row, ord=order, axis=1).max() for row in others)
-        assert far <= claim.value
-        assert far == pytest.approx(claim.value, rel=1e-6)
+        tail = max(np.linalg.norm(rows - row, ord=order, axis=1).max() for row in others)
+        assert tail <= claim.value
+        assert tail == pytest.approx(claim.value, rel=1e-6)

@@ -13,9 +13,9 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.domain import People
@@ -37,7 +37,7 @@ from dpcore_statistics.workload import Workload
 from builders import price_learner
 from statistics_checks import Lab, band, plan
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 
 X = (0.0, 5.0, 10.0, None)
 ROWS = list(itertools.product(X, "abc"))
@@ -75,7 +75,7 @@ def cells_of(x, w):
     return [float(x == 0), float(x is not None and x >= 5)]
 
 
-def share_of(x, w):
+def fraction_of(x, w):
     return [float(x is not None and x >= 5), float(x is None or x < 5)]
 
 
@@ -92,7 +92,7 @@ LEARNERS = {
     "mean": (Mean(column="x", **BY), mean_of),
     "variance": (Variance(column="x", **BY), moments_of),
     "histogram": (Histogram(column="x", edges=(0, 5, 10), **BY), cells_of),
-    "share": (Share(meets={"x": {"from": 5}}, **BY), share_of),
+    "share": (Share(meets={"x": {"from": 5}}, **BY), fraction_of),
     "top": (Top(column="x", edges=(0, 5, 10), k=1, **BY), cells_of),
 }
 
@@ -117,7 +117,7 @@ def persons(rows, records):
     return np.unique(np.round(np.array(sums), 12), axis=0)
 
 
-def farthest(first, second, norm):
+def diameter(first, second, norm):
     order = {"l1": 1, "l2": 2}[norm]
     return max(np.linalg.norm(second - row, ord=order, axis=1).max() for row in first)
 
@@ -144,10 +144,10 @@ def test_a_record_moves_all_groups_by_what_is_claimed_and_no_more(name, relation
         definition = lambda x, w: [*moments_of(x, w)[:2], moments_of(x, w)[2] / 2]  # noqa: E731
     rows = placed(definition, 3, weight(relation, distance))
     nothing = np.zeros((1, rows.shape[1]))
-    far = farthest(rows, rows if relation is REPLACE_ONE else nothing, distance)
+    tail = diameter(rows, rows if relation is REPLACE_ONE else nothing, distance)
     assert str(query.distance) == distance
-    assert far <= claim.value
-    assert far == pytest.approx(claim.value, rel=1e-6)
+    assert tail <= claim.value
+    assert tail == pytest.approx(claim.value, rel=1e-6)
 
 
 @pytest.mark.parametrize("records", [1, 2, 3])
@@ -163,9 +163,9 @@ def test_a_persons_records_move_them_by_what_is_claimed(name, relation, distance
     rows = placed(definition, 3, w)
     several = persons(rows, records)
     nothing = np.zeros((1, rows.shape[1]))
-    far = farthest(several, several if relation is REPLACE_ONE else nothing, distance)
-    assert far <= claim.value * (1 + 1e-12)
-    assert far == pytest.approx(claim.value, rel=1e-6)
+    tail = diameter(several, several if relation is REPLACE_ONE else nothing, distance)
+    assert tail <= claim.value * (1 + 1e-12)
+    assert tail == pytest.approx(claim.value, rel=1e-6)
 
 
 def test_one_group_alone_is_left_or_entered():
@@ -177,7 +177,7 @@ def test_one_group_alone_is_left_or_entered():
 
 
 def sums(learner, domain, table):
-    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     records = project_table(domain, table)
     return query, learner.total_of(query, records, public).floats(), records, public
@@ -247,19 +247,21 @@ def test_distinct_values_of_groups_move_by_what_is_claimed(relation, distance, r
     multisets = itertools.combinations_with_replacement
     least, most = (0 if records else 1), max(1, records)
     several = [rows for size in range(least, most + 1) for rows in multisets(VALUES, size)]
-    order, far = {"l1": 1, "l2": 2}[distance], 0.0
+    order, tail = {"l1": 1, "l2": 2}[distance], 0.0
     for base in (rows for size in range(3) for rows in multisets(VALUES, size)):
         found = np.array([numbers([*base, *rows]) for rows in several], dtype=float)
         others = found if relation is REPLACE_ONE else np.array([numbers(base)], dtype=float)
-        far = max(far, max(np.linalg.norm(found - row, ord=order, axis=1).max() for row in others))
-    assert far <= claim.value
+        tail = max(
+            tail, max(np.linalg.norm(found - row, ord=order, axis=1).max() for row in others)
+        )
+    assert tail <= claim.value
     if records < 2:  # k records of a person may not all bring a value: two cells a group
-        assert far == pytest.approx(claim.value, rel=1e-9)
+        assert tail == pytest.approx(claim.value, rel=1e-9)
 
 
 def test_distinct_values_are_those_of_the_definition():
     learner, domain = Distinct(by=("g",), **GROUPED), facts()
-    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     for rows in ([], [(0.0, "a")], [(0.0, "a"), (7.0, "a"), (7.0, "c"), (8.0, "c")]):
         columns = {"x": [x for x, _ in rows], "g": [g for _, g in rows], "z": [1.0] * len(rows)}
@@ -280,11 +282,11 @@ def test_all_groups_are_covered_together_empty_ones_too(exact):
         Mean(column="x", by=("g",)),
         domain=domain,
         adjacency=relation,
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
         delta=1e-6,
     )
     for seed in range(draws):
-        outcome = priced.run({"x": x, "g": g}, secret=SecretCoins.rehearsal(seed))
+        outcome = priced.run({"x": x, "g": g}, secret=SecretRandomness.rehearsal(seed))
         table = outcome.models["release"].tables[""]
         assert [*table][:2] == ["g", "statistic"]
         truth = np.ravel(list(zip(means, counts, strict=True)))
@@ -309,11 +311,11 @@ def test_bars_by_group_hold_together_on_skewed_data_with_ties(size):
     draws = 400
     for name, learner in learners.items():
         priced = price_learner(
-            learner, domain=domain, adjacency=ADD_REMOVE, coins=PublicCoins(1), delta=1e-6
+            learner, domain=domain, adjacency=ADD_REMOVE, randomness=PublicRandomness(1), delta=1e-6
         )
         hits = 0
         for seed in range(draws):
-            outcome = priced.run({"x": x, "g": g}, secret=SecretCoins.rehearsal(seed))
+            outcome = priced.run({"x": x, "g": g}, secret=SecretRandomness.rehearsal(seed))
             table = outcome.models["release"].tables[""]
             step = len(table.estimate) // 3
             low, high = table.low[::step], table.high[::step]
@@ -336,7 +338,7 @@ def column_of(name, learner, domain, x):
         return np.zeros(2)
     cell = int(x >= 5)
     if not name.startswith("running"):
-        public = inside(Public(domain=domain, coins=PublicCoins(1), mu=1.0))
+        public = inside(Public(domain=domain, randomness=PublicRandomness(1), mu=1.0))
         return learner.strategy(public).measured[:, cell]
     weights = [*square_root_bands(1 if learner.distance == "l1" else 2), 0]
     column = [weights[0], weights[1]] if cell == 0 else [0, weights[0]]
@@ -356,10 +358,10 @@ def test_a_strategy_moves_in_the_group_of_the_record_alone(name, relation, dista
         rows[number, "abc".index(g)] = columns[x]
     flat = rows.reshape(len(ROWS), -1)
     nothing = np.zeros((1, flat.shape[1]))
-    far = farthest(flat, flat if relation is REPLACE_ONE else nothing, distance)
-    assert far <= claim.value * (1 + 1e-12)
+    tail = diameter(flat, flat if relation is REPLACE_ONE else nothing, distance)
+    assert tail <= claim.value * (1 + 1e-12)
     # Sums are largest in the last cell, whose column of K is the shorter one.
-    assert name == "running sums" or far == pytest.approx(claim.value, rel=1e-6)
+    assert name == "running sums" or tail == pytest.approx(claim.value, rel=1e-6)
     table = {**dict(zip("xg", map(list, zip(*ROWS, strict=True)), strict=True)), "z": [1.0] * 12}
     asked, found, records, public = sums(learner, domain, table)
     assert asked.shape == rows.shape[1:]

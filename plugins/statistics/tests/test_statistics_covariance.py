@@ -14,9 +14,9 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
     Session,
 )
 from dpcore.domain.domain import People
@@ -27,7 +27,7 @@ from dpcore_attacks.attacks.setting import Case
 from dpcore_statistics.pairs.covariance import Covariance
 from dpcore_statistics.statistic import StatisticBound
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 PLACES = (-1.0, -0.5, 0.0, 0.2, 0.7, 1.0)
 ROOT = math.sqrt(0.5)
 
@@ -59,7 +59,7 @@ def claim_of(learner, domain, adjacency):
     return next(claim.value for _, claim in case.claims())
 
 
-def farthest(rows, norm):
+def diameter(rows, norm):
     order = {"l1": 1, "l2": 2}[norm]
     return max(np.linalg.norm(rows - row, ord=order, axis=1).max() for row in rows)
 
@@ -73,12 +73,12 @@ def test_one_record_moves_the_sums_by_what_is_claimed(relation, distance, missin
     free = {"l1": 1.5, "l2": 2.2360679}[distance]
     w = ROOT if records is None else free if missing else 0.0
     rows = universe(w, {"l1": 0.5, "l2": 1.0}[distance], missing)
-    far = np.linalg.norm(rows, ord={"l1": 1, "l2": 2}[distance], axis=1).max()
+    tail = np.linalg.norm(rows, ord={"l1": 1, "l2": 2}[distance], axis=1).max()
     if records:
-        far = farthest(rows, distance)
+        tail = diameter(rows, distance)
     claim = claim_of(learner, facts(records, missing), relation)
-    assert far <= claim
-    assert claim == pytest.approx(far, rel=1e-6)
+    assert tail <= claim
+    assert claim == pytest.approx(tail, rel=1e-6)
 
 
 @pytest.mark.parametrize("records", [1, 2, 3])
@@ -95,12 +95,12 @@ def test_a_persons_records_move_them_by_what_is_claimed(relation, distance, reco
         chosen = itertools.combinations_with_replacement(rows, size)
         sums += [np.sum(several, axis=0) for several in chosen]
     several = np.unique(np.array(sums), axis=0)
-    far = np.linalg.norm(several, ord={"l1": 1, "l2": 2}[distance], axis=1).max()
+    tail = np.linalg.norm(several, ord={"l1": 1, "l2": 2}[distance], axis=1).max()
     if relation is REPLACE_ONE:
-        far = farthest(several, distance)
+        tail = diameter(several, distance)
     claim = claim_of(learner, facts(people=people), people.relation(relation))
-    assert far <= claim
-    assert claim == pytest.approx(far, rel=1e-6)
+    assert tail <= claim
+    assert claim == pytest.approx(tail, rel=1e-6)
 
 
 def test_in_l1_the_farthest_two_are_where_the_theorem_says():
@@ -114,7 +114,7 @@ def test_the_sums_are_those_of_the_definition_in_every_group():
     x, y, g = rng.uniform(0, 10, 60), rng.uniform(-3, 1, 60), rng.choice(["a", "b"], 60)
     for by in ((), ("g",)):
         learner = Covariance(column="x", other="y", by=by)
-        public = Public(domain=facts(), coins=PublicCoins(1), mu=1.0)
+        public = Public(domain=facts(), randomness=PublicRandomness(1), mu=1.0)
         (query,) = learner.queries(public)
         records = project_table(public.domain, parse_table(public.domain, {"x": x, "y": y, "g": g}))
         total = np.asarray(learner.statistic(query, records, public, SECRET))
@@ -156,18 +156,22 @@ def test_of_few_records_the_intervals_say_nothing_and_are_no_error():
 def test_one_column_twice_is_refused():
     learner = Covariance(column="x", other="x")
     with pytest.raises(ParameterError, match="two columns"):
-        learner.queries(Public(domain=facts(), coins=PublicCoins(1), mu=1.0))
+        learner.queries(Public(domain=facts(), randomness=PublicRandomness(1), mu=1.0))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", ["normal", "laplace"])
+@pytest.mark.parametrize("distribution", ["normal", "laplace"])
 @pytest.mark.parametrize("n", [50, 500, 20_000])
-def test_intervals_hold_their_level_on_tied_and_skewed_data(n, law):
+def test_intervals_hold_their_level_on_tied_and_skewed_data(n, distribution):
     """2,000 draws of the released sums; the truth is a function of the records."""
     rng = np.random.default_rng(n)
     x = np.where(rng.random(n) < 0.5, 0.0, np.minimum(rng.lognormal(0, 1, n), 10))
     y = np.clip(-2 + 0.1 * x + rng.choice([0, 0.5], n), -3, 1)
-    public = Public(domain=facts(), coins=PublicCoins(1), mu=0.24 if law == "normal" else None)
+    public = Public(
+        domain=facts(),
+        randomness=PublicRandomness(1),
+        mu=0.24 if distribution == "normal" else None,
+    )
     learner = Covariance(column="x", other="y")
     (query,) = learner.queries(public)
     records = project_table(
@@ -175,10 +179,12 @@ def test_intervals_hold_their_level_on_tied_and_skewed_data(n, law):
     )
     exact = np.asarray(learner.statistic(query, records, public, SECRET))
     truths = [np.cov(x, y, bias=True)[0, 1], np.corrcoef(x, y)[0, 1]]
-    spread, draw = noise_of(law, query.sum.clip, rng)
+    noise_distribution, draw = noise_of(distribution, query.sum.clip, rng)
     hits, draws = np.zeros(2), 2000
     for _ in range(draws):
-        answer = attrs.evolve(example(query), value=exact + draw(6), spread=spread)
+        answer = attrs.evolve(
+            example(query), value=exact + draw(6), noise_distribution=noise_distribution
+        )
         (figures,) = learner.tables(answer, public).tables.values()
         hits += [figures.low[k] - 1e-9 <= truths[k] <= figures.high[k] + 1e-9 for k in (0, 1)]
     assert (hits / draws >= 0.9335).all(), hits / draws
@@ -188,14 +194,16 @@ def example(query):
     from dpcore import Answer
     from dpcore.claims.mechanisms.gaussian import Gaussian
 
-    return Answer(query=query, number=1, value=np.zeros(6), mechanism=Gaussian(), spread=None)
+    return Answer(
+        query=query, number=1, value=np.zeros(6), mechanism=Gaussian(), noise_distribution=None
+    )
 
 
-def noise_of(law, clip, rng):
-    from dpcore.interval import LaplaceSpread, NormalSpread
+def noise_of(distribution, clip, rng):
+    from dpcore.interval import LaplaceDistribution, NormalDistribution
 
-    if law == "normal":
+    if distribution == "normal":
         width = clip / 0.24
-        return NormalSpread(width=width), lambda size: rng.normal(0, width, size)
+        return NormalDistribution(width=width), lambda size: rng.normal(0, width, size)
     scale = clip / 1.0
-    return LaplaceSpread(scale=scale), lambda size: rng.laplace(0, scale, size)
+    return LaplaceDistribution(scale=scale), lambda size: rng.laplace(0, scale, size)

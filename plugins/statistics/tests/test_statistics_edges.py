@@ -6,7 +6,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, Categories, Domain, Public, PublicCoins, Range, Records
+from dpcore import ADD_REMOVE, Categories, Domain, Public, PublicRandomness, Range, Records
 from dpcore.domain import Dates
 from dpcore.domain.classes import Classes
 from dpcore.encoding.tables import project_table
@@ -37,7 +37,7 @@ def nearest(low, high, count):
         return [float(first + i * (last - first) / count) for i in range(count + 1)]
 
 
-def beside(edges):
+def adjacent(edges):
     """Every edge and the doubles beside it, inside the range; and how many are in each cell."""
     numbers, counts = [], [0] * (len(edges) - 1)
     for place, edge in enumerate(edges):
@@ -61,7 +61,7 @@ def facts(low, high, **column):
 
 
 def public(domain):
-    return Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    return Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
 
 
 def projected(domain, numbers):
@@ -91,7 +91,7 @@ RULES = [
 def test_counts_of_cells_are_those_of_the_edges(rule):
     low, high, bins = rule
     domain = facts(low, high)
-    numbers, expected = beside(nearest(*rule))
+    numbers, expected = adjacent(nearest(*rule))
     learners = {
         "histogram": Histogram(column="a", bins=bins, strategy="cells"),
         "target": Histogram(column="y", bins=bins),
@@ -135,7 +135,7 @@ def misplaced(rules):
     wrong = total = 0
     for low, high, bins in rules:
         edges, domain = nearest(low, high, bins), facts(low, high)
-        numbers = np.array(beside(edges)[0])
+        numbers = np.array(adjacent(edges)[0])
         expected = np.minimum([sum(e <= x for e in edges) - 1 for x in numbers.tolist()], bins - 1)
         records = projected(domain, numbers)
         for name in ("a", "y"):
@@ -197,7 +197,7 @@ def test_days_are_in_the_cell_that_begins_with_them(bins):
 
 def test_a_condition_begins_at_its_number_and_ends_below_it():
     domain = facts(0, 1000)
-    numbers = beside([0, 3, 7, 1000])[0]
+    numbers = adjacent([0, 3, 7, 1000])[0]
     for where, expected in (
         ({"from": 3}, [x >= 3 for x in numbers]),
         ({"below": 7}, [x < 7 for x in numbers]),
@@ -212,9 +212,9 @@ def test_a_condition_begins_at_its_number_and_ends_below_it():
     assert (cut.edges, cells) == ((3.0, 7.0, math.inf), (0,))
     with pytest.raises(ParameterError, match="from < below"):
         selected(domain, {"a": {"from": 3, "below": 3}}, projected(domain, [3.0]))
-    share = Share(meets={"a": {"from": 3}})
-    (query,) = share.queries(public(domain))
-    rows = share.contributions(query, projected(domain, numbers), public(domain))
+    proportion = Share(meets={"a": {"from": 3}})
+    (query,) = proportion.queries(public(domain))
+    rows = proportion.contributions(query, projected(domain, numbers), public(domain))
     assert (rows[:, 0] > 0).tolist() == [x >= 3 for x in numbers]
 
 
@@ -245,7 +245,7 @@ def test_scores_on_an_edge_are_in_the_cell_that_begins_there():
     )
     learner = GroupRates(by=(), calibration=10)
     (query,) = learner.queries(public(domain))
-    numbers, expected = beside(nearest(0, 1, 10))
+    numbers, expected = adjacent(nearest(0, 1, 10))
     table = {"predicted": ["no"] * len(numbers), "score": numbers, "y": ["no"] * len(numbers)}
     found = learner.total_of(query, project_table(domain, table), public(domain)).floats()
     assert found[0, 0].tolist() == expected
@@ -257,7 +257,7 @@ def test_labels_of_cells_say_the_edges():
 
 def test_marginals_count_in_the_same_cells():
     domain = facts(0, 10)
-    numbers, expected = beside(nearest(0, 10, 10))
+    numbers, expected = adjacent(nearest(0, 10, 10))
     learner = Marginals(columns=("a",), bins={"a": 10})
     known = public(domain)
     *_, query = learner.queries(known)

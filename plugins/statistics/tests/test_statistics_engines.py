@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, Categories, Domain, PublicCoins, Range, SecretCoins
+from dpcore import ADD_REMOVE, Categories, Domain, PublicRandomness, Range, SecretRandomness
 from dpcore.claims.mechanisms.exponential import Exponential
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.private.engines.local import LocalEngine
@@ -68,12 +68,12 @@ def test_a_source_in_blocks_releases_the_same_bits_as_a_table(learner, mechanism
         domain=FACTS,
         adjacency=ADD_REMOVE,
         mechanism=mechanism,
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
         delta=1e-6,
     )
     assert plan.schedule.reads in (Reads.SUMS, Reads.FOLDS)
-    first = plan.run(table(), secret=SecretCoins.rehearsal(3))
+    first = plan.run(table(), secret=SecretRandomness.rehearsal(3))
     with LocalEngine() as engine:
-        again = plan.run(Cut(table(), 37), secret=SecretCoins.rehearsal(3), engine=engine)
+        again = plan.run(Cut(table(), 37), secret=SecretRandomness.rehearsal(3), engine=engine)
     pairs = zip(first.answers["release"], again.answers["release"], strict=True)
     assert all(np.array_equal(a.value, b.value) for a, b in pairs)

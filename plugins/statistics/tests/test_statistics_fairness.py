@@ -17,9 +17,9 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.adjacency import REPLACE_LABEL, replace_features
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -32,8 +32,8 @@ from dpcore.domain import Classes
 from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.interval import LaplaceSpread, NormalSpread
-from dpcore_statistics.bars import share
+from dpcore.interval import LaplaceDistribution, NormalDistribution
+from dpcore_statistics.bars import proportion
 from dpcore_statistics.group_errors import GroupErrors
 from dpcore_statistics.group_parity import GroupParity
 from dpcore_statistics.group_rates import GroupRates
@@ -41,7 +41,7 @@ from dpcore_statistics.statistic import StatisticBound
 
 from statistics_checks import Lab, band, plan
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 KEYS = ("a", "b", "c")
 
 
@@ -104,19 +104,19 @@ CLASSED = [
 ]  # fmt: skip
 
 
-def farthest(universe, value, adjacency, order):
+def diameter(universe, value, adjacency, order):
     """The largest distance of two neighbours, beside one more record."""
-    far = 0.0
+    distance = 0.0
     for rest, one in itertools.product(universe[:3], universe):
         for other in [None] if adjacency is ADD_REMOVE else universe:
             second = [rest] if other is None else [rest, other]
             moved = value([rest, one]) - value(second)
-            far = max(far, float(np.linalg.norm(moved.ravel(), ord=order)))
-    return far
+            distance = max(distance, float(np.linalg.norm(moved.ravel(), ord=order)))
+    return distance
 
 
 def claimed(learner, domain, adjacency, mu=1.0):
-    public = Public(domain=domain, coins=PublicCoins(1), mu=mu)
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=mu)
     (query,) = learner.queries(public)
     return StatisticBound().sensitivity(query, learner, public, adjacency), query, public
 
@@ -132,8 +132,8 @@ def test_claims_of_group_errors_are_attained_and_never_exceeded(adjacency, recor
         claim, query, public = claimed(learner, numbers(records), adjacency, mu)
         w = learner.count_weight(public)
         value = partial(errors_of, w=w, power=power, cap=cap)
-        far = farthest(UNIVERSE, value, adjacency, 2 if mu else 1)
-        assert 0.95 * claim.value < far <= claim.value
+        distance = diameter(UNIVERSE, value, adjacency, 2 if mu else 1)
+        assert 0.95 * claim.value < distance <= claim.value
         rows = table(UNIVERSE, NUMBERS)
         found = np.asarray(
             learner.statistic(query, project_table(public.domain, rows), public, SECRET)
@@ -147,8 +147,8 @@ def test_claims_of_group_parity_are_attained_and_never_exceeded(adjacency, recor
     learner = GroupParity(by=("g",), grid=5)
     claim, query, public = claimed(learner, numbers(records), adjacency, mu)
     measured = learner.strategy(public).measured
-    far = farthest(UNIVERSE, lambda rows: parity_of(rows, measured), adjacency, 2 if mu else 1)
-    assert 0.95 * claim.value < far <= claim.value
+    distance = diameter(UNIVERSE, lambda rows: parity_of(rows, measured), adjacency, 2 if mu else 1)
+    assert 0.95 * claim.value < distance <= claim.value
     records = project_table(public.domain, table(UNIVERSE, NUMBERS))
     found = np.asarray(learner.statistic(query, records, public, SECRET))
     assert found == pytest.approx(parity_of(UNIVERSE, measured), abs=1e-9)
@@ -161,8 +161,8 @@ def test_claims_of_group_parity_are_attained_and_never_exceeded(adjacency, recor
 def test_claims_of_group_rates_are_attained_and_never_exceeded(adjacency, records, mu, cells):
     learner = GroupRates(by=("g",), calibration=cells)
     claim, query, public = claimed(learner, classes(records), adjacency, mu)
-    far = farthest(CLASSED, lambda rows: rates_of(rows, cells or 2), adjacency, 2 if mu else 1)
-    assert 0.95 * claim.value < far <= claim.value
+    distance = diameter(CLASSED, lambda rows: rates_of(rows, cells or 2), adjacency, 2 if mu else 1)
+    assert 0.95 * claim.value < distance <= claim.value
     records = project_table(public.domain, table(CLASSED, SCORED))
     found = np.asarray(learner.statistic(query, records, public, SECRET))
     assert np.array_equal(found, rates_of(CLASSED, cells or 2))
@@ -192,7 +192,7 @@ def test_a_person_with_k_records_moves_k_times_as_much(learner, domain):
     for relation in (ADD_REMOVE, REPLACE_ONE):
         people = People(column="id", records=3)
         facts = attrs.evolve(domain(), people=people)
-        public = Public(domain=facts, coins=PublicCoins(1), mu=1.0)
+        public = Public(domain=facts, randomness=PublicRandomness(1), mu=1.0)
         (query,) = learner.queries(public)
         found = of_persons(
             query,
@@ -259,15 +259,15 @@ def test_rates_of_groups_are_covered_together(size):
     rows = {"g": data["g"], "predicted": said, "score": scores, "y": y}
     groups = [data["g"] == key for key in "ab"]
 
-    def share_of(said, among):
+    def fraction_of(said, among):
         return np.array([said[g & among].mean() if (g & among).any() else 0.5 for g in groups])
 
     everyone = np.ones(size, dtype=bool)
     truths = [
-        share_of(said != y, everyone),
-        share_of(said == "yes", everyone),
-        share_of(said == "yes", y == "yes"),
-        share_of(said == "yes", y == "no"),
+        fraction_of(said != y, everyone),
+        fraction_of(said == "yes", everyone),
+        fraction_of(said == "yes", y == "yes"),
+        fraction_of(said == "yes", y == "no"),
     ]
     cells = np.minimum((scores * 4).astype(int), 3)
     calibration = [
@@ -304,10 +304,10 @@ def test_parity_is_within_its_stated_band(size, mechanism):
     assert found["cumulative"] >= band(draws)[0]
     assert found["parity"] >= band(draws)[0]
     if size == 5000 and mechanism.needs.distance.value == "l2":  # and says something there
-        told = lab.published(0).tables["parity"]
-        assert told.high[0] - told.low[0] < 0.5
+        report = lab.published(0).tables["parity"]
+        assert report.high[0] - report.low[0] < 0.5
         estimates = [lab.published(seed).tables["parity"].estimate[0] for seed in range(draws)]
-        assert np.std(estimates) == pytest.approx(np.mean(told["std"]), rel=0.5)
+        assert np.std(estimates) == pytest.approx(np.mean(report["std"]), rel=0.5)
 
 
 def test_an_empty_group_is_published_with_an_interval_that_says_nothing():
@@ -329,24 +329,24 @@ def test_an_empty_group_is_published_with_an_interval_that_says_nothing():
                 assert np.isfinite(figures.estimate).all()
 
 
-@pytest.mark.parametrize("noisy", [NormalSpread(width=3.0), LaplaceSpread(scale=2.0)])
+@pytest.mark.parametrize("noisy", [NormalDistribution(width=3.0), LaplaceDistribution(scale=2.0)])
 def test_a_share_of_noisy_cells_is_covered_at_its_level(noisy):
     # Exact for normal noise at every size; at least, for the box of Laplace's.
     rng = np.random.default_rng(5)
     draws, miss = 4000, 0.1
     for top, rest, cells in ((40, 60, (2, 2)), (3, 400, (1, 3)), (200, 0, (4, 4))):
-        law = rng.normal if isinstance(noisy, NormalSpread) else rng.laplace
-        scale = noisy.width if isinstance(noisy, NormalSpread) else noisy.scale
-        tops = top + law(0, scale, (draws, cells[0])).sum(axis=1)
-        rests = rest + law(0, scale, (draws, cells[1])).sum(axis=1)
-        held = 0
+        distribution = rng.normal if isinstance(noisy, NormalDistribution) else rng.laplace
+        scale = noisy.width if isinstance(noisy, NormalDistribution) else noisy.scale
+        tops = top + distribution(0, scale, (draws, cells[0])).sum(axis=1)
+        rests = rest + distribution(0, scale, (draws, cells[1])).sum(axis=1)
+        kept_rows = 0
         for one, other in zip(tops, rests, strict=True):
-            low, high = share(one, other, cells, noisy, miss)
-            held += low - 1e-9 <= top / (top + rest) <= high + 1e-9
-        assert held >= stats.binom(draws, 1 - miss).ppf(1e-6)
-        if isinstance(noisy, NormalSpread) and 0 < top < 100 * rest:
-            assert held <= stats.binom(draws, 1 - miss).isf(1e-6) or top == 3
-    assert share(1.0, 1.0, (1, 1), None, 0.1) == (0.0, 1.0)
+            low, high = proportion(one, other, cells, noisy, miss)
+            kept_rows += low - 1e-9 <= top / (top + rest) <= high + 1e-9
+        assert kept_rows >= stats.binom(draws, 1 - miss).ppf(1e-6)
+        if isinstance(noisy, NormalDistribution) and 0 < top < 100 * rest:
+            assert kept_rows <= stats.binom(draws, 1 - miss).isf(1e-6) or top == 3
+    assert proportion(1.0, 1.0, (1, 1), None, 0.1) == (0.0, 1.0)
 
 
 def test_without_by_one_group_holds_all_records():
@@ -372,12 +372,12 @@ def test_one_group_of_a_public_number_of_records_has_no_count(norm):
     def value(pairs):
         return np.array([sum(abs(p - y) - 1 for p, y in pairs)])
 
-    far = max(
+    tail = max(
         float(abs(value([rest, one]) - value([rest, other]))[0])
         for rest in rows[:3]
         for one, other in itertools.product(rows, rows)
     )
-    assert far <= claim.value <= (1 + 1e-9) * far == 2 * (1 + 1e-9)
+    assert tail <= claim.value <= (1 + 1e-9) * tail == 2 * (1 + 1e-9)
 
 
 def test_a_condition_makes_the_number_in_the_one_group_private():
@@ -395,9 +395,9 @@ def test_the_mean_error_of_a_public_number_of_records_is_covered(mechanism):
     found = covered(lab, {"error": [truth]}, draws)
     least, most = band(draws)
     assert least <= found["error"] <= most
-    told = lab.published(0).tables["error"]
+    report = lab.published(0).tables["error"]
     assert {*lab.published(0).tables} == {"error"}
-    assert 0.05 < told.high[0] - told.low[0] < 0.3
+    assert 0.05 < report.high[0] - report.low[0] < 0.3
 
 
 @pytest.mark.parametrize(
@@ -417,7 +417,7 @@ def test_the_mean_error_of_a_public_number_of_records_is_covered(mechanism):
 )
 def test_what_cannot_be_told_is_refused_when_it_is_priced(learner, domain, words):
     with pytest.raises(ParameterError, match=words):
-        learner.queries(Public(domain=domain, coins=PublicCoins(1), mu=1.0))
+        learner.queries(Public(domain=domain, randomness=PublicRandomness(1), mu=1.0))
 
 
 def test_discrete_laplace_publishes_rates_too():
@@ -452,8 +452,8 @@ def test_moments_of_group_errors_cost_nothing(adjacency, records):
         assert claim.value == pytest.approx(claimed(learner, numbers(records), adjacency)[0].value)
         w = learner.count_weight(public)
         value = partial(moments_of_errors, w=w, power=power, cap=cap)
-        far = farthest(UNIVERSE, value, adjacency, 2)
-        assert 0.95 * claim.value < far <= claim.value
+        distance = diameter(UNIVERSE, value, adjacency, 2)
+        assert 0.95 * claim.value < distance <= claim.value
         records_of_all = project_table(public.domain, table(UNIVERSE, NUMBERS))
         found = np.asarray(learner.statistic(query, records_of_all, public, SECRET))
         assert found == pytest.approx(moments_of_errors(UNIVERSE, w, power, cap), abs=1e-6)
@@ -467,11 +467,17 @@ def test_errors_of_groups_tell_the_population():
     domain = attrs.evolve(numbers(), sampled="independent")
     for interval in ("both", "noise"):
         learner = GroupErrors(by=("g",), power=1, cap=2.0, interval=interval)
-        public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+        public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
         (query,) = learner.queries(public)
         value = learner.statistic(query, project_table(domain, rows), public, SECRET)
-        spread = NormalSpread(width=1e-3)
-        answer = Answer(query=query, number=1, value=value, mechanism=Gaussian(), spread=spread)
+        noise_distribution = NormalDistribution(width=1e-3)
+        answer = Answer(
+            query=query,
+            number=1,
+            value=value,
+            mechanism=Gaussian(),
+            noise_distribution=noise_distribution,
+        )
         tables = learner.tables(answer, public).tables
         assert set(tables) == {"count", "error", "gap"}
         if interval == "noise":
@@ -484,9 +490,9 @@ def test_errors_of_groups_tell_the_population():
             if values.size:
                 miss = 1 - 0.95 ** (1 / size)
                 half = stats.t.ppf(1 - miss / 2, values.size) * values.std() / values.size**0.5
-                bars = error.population
-                assert bars.high[k] - bars.low[k] == pytest.approx(2 * half, rel=0.02)
-                assert bars.low[k] <= error.low[k] <= error.high[k] <= bars.high[k]
+                intervals = error.population
+                assert intervals.high[k] - intervals.low[k] == pytest.approx(2 * half, rel=0.02)
+                assert intervals.low[k] <= error.low[k] <= error.high[k] <= intervals.high[k]
         assert (gap.population.low <= gap.estimate).all()
         assert (gap.estimate <= gap.population.high).all()
         assert (tables["count"].population.low <= tables["count"].low).all()

@@ -16,7 +16,7 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Session,
 )
@@ -25,7 +25,7 @@ from dpcore.claims.pricing.unit_claims import PERSON_WISE, of_clipped_persons
 from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore.learners.by_person import clipped_sums
 from dpcore.learners.sums import round_records, turn_persons
 from dpcore_attacks.attacks.falsifier import falsify
@@ -79,7 +79,7 @@ def all_persons(most):
 
 
 def facts_of(records, mu=1.0):
-    return Public(domain=domain(records), coins=PublicCoins(1), mu=mu)
+    return Public(domain=domain(records), randomness=PublicRandomness(1), mu=mu)
 
 
 def case_of(name, relation, distance, records):
@@ -111,7 +111,11 @@ def published(learner, facts, persons):
     (query,) = learner.queries(facts)
     value = learner.total_of(query, project(facts.domain, persons), facts).floats()
     answer = Answer(
-        query=query, number=1, value=value, mechanism=Gaussian(), spread=NormalSpread(width=1e-9)
+        query=query,
+        number=1,
+        value=value,
+        mechanism=Gaussian(),
+        noise_distribution=NormalDistribution(width=1e-9),
     )
     return learner.published(answer, facts).tables
 
@@ -153,9 +157,9 @@ def test_no_two_persons_move_the_sum_farther_than_is_claimed(name, relation, dis
     vectors = vectors_of(name, distance, records)
     others = vectors if relation is REPLACE_ONE else vectors[-1:]
     order = {"l1": 1, "l2": 2}[distance]
-    far = max(np.linalg.norm(vectors - row, ord=order, axis=1).max() for row in others)
-    assert far <= claim.value
-    assert far == pytest.approx(claim.value, rel=1e-6)
+    tail = max(np.linalg.norm(vectors - row, ord=order, axis=1).max() for row in others)
+    assert tail <= claim.value
+    assert tail == pytest.approx(claim.value, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["table", "prefixes by", "running"])
@@ -201,8 +205,8 @@ def test_persons_cost_what_one_record_costs_whatever_they_have():
     for name in ("prefixes", "running", "running, bands"):
         of_records = attrs.evolve(LEARNERS[name], of="records")
         for relation in (ADD_REMOVE, REPLACE_ONE):
-            alone = price(of_records, 1, relation)
-            assert price(LEARNERS[name], 5, relation) == pytest.approx(alone, rel=1e-9)
+            single = price(of_records, 1, relation)
+            assert price(LEARNERS[name], 5, relation) == pytest.approx(single, rel=1e-9)
         assert price(of_records, 5, ADD_REMOVE) == pytest.approx(
             5 * price(of_records, 1, ADD_REMOVE)
         )
@@ -224,7 +228,9 @@ def test_the_tables_say_what_they_count_and_what_is_refused_says_the_way_out():
         for figures in session.release(LEARNERS[name], epsilon=5.0).tables.values():
             assert f"counts are of persons: {words} (at most 3 of each person" in figures.covers
             assert figures.high[-1] < 230
-    plain = Public(domain=attrs.evolve(domain(2), people=None), coins=PublicCoins(1), mu=1.0)
+    plain = Public(
+        domain=attrs.evolve(domain(2), people=None), randomness=PublicRandomness(1), mu=1.0
+    )
     for learner in LEARNERS.values():
         with pytest.raises(ParameterError, match="a domain with people"):
             learner.queries(plain)
@@ -260,8 +266,8 @@ def test_a_distance_of_persons_bounds_replacements_alone():
     learner, facts = LEARNERS["one table"], facts_of(2)
     (query,) = learner.queries(facts)
     longest = query.sum.person
-    for farthest, of_replaced in ((1e-3, longest), (50.0, math.sqrt(2) * longest)):
-        moved = attrs.evolve(query, sum=attrs.evolve(query.sum, farthest=farthest))
+    for diameter, of_replaced in ((1e-3, longest), (50.0, math.sqrt(2) * longest)):
+        moved = attrs.evolve(query, sum=attrs.evolve(query.sum, diameter=diameter))
         for relation, expected in ((ADD_REMOVE, longest), (REPLACE_ONE, of_replaced)):
             unit = facts.domain.people.relation(relation)
             claim = of_clipped_persons(

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Public, PublicCoins, SecretCoins
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Public, PublicRandomness, SecretRandomness
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
@@ -17,14 +17,14 @@ from dpcore_statistics.statistic import StatisticBound
 
 from statistics_checks import Lab, band, domain, hits, plan
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 GROUPS = Categories(("a", "b", "c"))
 ROWS = [(x, g) for x in (0.0, 5.0, 10.0) for g in "ab"]
 
 
 def public_of(adjacency, mu=1.0):
     records = 2 if adjacency is REPLACE_ONE else None
-    return Public(domain=domain(records, g=GROUPS), coins=PublicCoins(1), mu=mu)
+    return Public(domain=domain(records, g=GROUPS), randomness=PublicRandomness(1), mu=mu)
 
 
 def pairs_of(rows, w):
@@ -49,15 +49,17 @@ def test_a_claim_is_the_largest_movement_of_all_neighbours(adjacency, mu, w, exp
     (query,) = learner.queries(public)
     claim = StatisticBound().sensitivity(query, learner, public, adjacency)
     order = 2 if mu else 1
-    far = 0.0
+    distance = 0.0
     for rest, one, other in itertools.product(ROWS, ROWS, [None, *ROWS]):
         if (other is None) != (adjacency is ADD_REMOVE):
             continue
         second = [rest] if other is None else [rest, other]
-        far = max(far, np.linalg.norm(pairs_of([rest, one], w) - pairs_of(second, w), ord=order))
-    assert far <= claim.value
+        distance = max(
+            distance, np.linalg.norm(pairs_of([rest, one], w) - pairs_of(second, w), ord=order)
+        )
+    assert distance <= claim.value
     assert claim.value == pytest.approx(expected, rel=1e-9)
-    assert far == pytest.approx(expected, rel=1e-6)
+    assert distance == pytest.approx(expected, rel=1e-6)
 
 
 def test_pairs_are_those_of_the_definition():
@@ -107,15 +109,15 @@ def test_the_number_of_distinct_values_moves_by_one_at_most(adjacency):
     (query,) = learner.queries(public)
     claim = DistinctBound().sensitivity(query, learner, public, adjacency)
     number = lambda rows: len({(x >= 5, g) for x, g in rows})  # noqa: E731
-    far = 0
+    distance = 0
     for first in itertools.product(ROWS, repeat=2):
         seconds = [first[:1]] if adjacency is ADD_REMOVE else [(first[0], r) for r in ROWS]
         records = project_table(
             public.domain, {"x": [x for x, _ in first], "g": [g for _, g in first]}
         )
         assert learner.statistic(query, records, public, SECRET)[0] == number(first)
-        far = max(far, *(abs(number(first) - number(second)) for second in seconds))
-    assert far == claim.value == 1
+        distance = max(distance, *(abs(number(first) - number(second)) for second in seconds))
+    assert distance == claim.value == 1
 
 
 def test_a_number_of_distinct_values_is_covered():
@@ -125,7 +127,7 @@ def test_a_number_of_distinct_values_is_covered():
 
 
 @pytest.mark.parametrize(
-    ("learner", "told"),
+    ("learner", "caught"),
     [
         (GroupBy(by=()), "different columns"),
         (GroupBy(by=("g", "g")), "different columns"),
@@ -136,6 +138,6 @@ def test_a_number_of_distinct_values_is_covered():
         (Distinct(of=("g", "g")), "different columns"),
     ],
 )
-def test_what_cannot_be_is_refused_when_priced(learner, told):
-    with pytest.raises(ParameterError, match=told):
+def test_what_cannot_be_is_refused_when_priced(learner, caught):
+    with pytest.raises(ParameterError, match=caught):
         learner.queries(public_of(ADD_REMOVE))

@@ -11,7 +11,7 @@ from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
-from dpcore.interval import LaplaceSpread, NormalSpread, apart
+from dpcore.interval import LaplaceDistribution, NormalDistribution, apart
 from dpcore_statistics.bars import EVERYTHING, cut, fieller, quotients
 from dpcore_statistics.count import Count
 from dpcore_statistics.histogram import Histogram
@@ -35,10 +35,10 @@ def table(size, seed=0):
 @pytest.mark.parametrize("width", [0.4, 1.0, 3.3, 40.0, 70.0])
 @pytest.mark.parametrize("miss", [0.5, 0.05, 1e-4])
 def test_a_discrete_gaussian_bar_is_the_least_by_the_law_itself(width, miss):
-    w = NormalSpread(width=width, step=1.0).quantile(miss)
+    w = NormalDistribution(width=width, step=1.0).quantile(miss)
     k = np.arange(-2000, 2001)
-    law = np.exp(-0.5 * (k / width) ** 2)
-    beyond = lambda w: law[np.abs(k) > w].sum() / law.sum()  # noqa: E731
+    distribution = np.exp(-0.5 * (k / width) ** 2)
+    beyond = lambda w: distribution[np.abs(k) > w].sum() / distribution.sum()  # noqa: E731
     assert w == int(w)
     assert beyond(w) <= miss
     assert w == 0 or beyond(w - (1 if width < 64 else 2)) > miss
@@ -47,19 +47,19 @@ def test_a_discrete_gaussian_bar_is_the_least_by_the_law_itself(width, miss):
 @pytest.mark.parametrize("scale", [0.3, 2.0, 17.0])
 @pytest.mark.parametrize("miss", [0.5, 0.05, 1e-4])
 def test_a_discrete_laplace_bar_is_the_least_by_the_law_itself(scale, miss):
-    w = LaplaceSpread(scale=scale, step=1.0).quantile(miss)
+    w = LaplaceDistribution(scale=scale, step=1.0).quantile(miss)
     k = np.arange(-2000, 2001)
-    law = np.exp(-np.abs(k) / scale)
-    beyond = lambda w: law[np.abs(k) > w].sum() / law.sum()  # noqa: E731
+    distribution = np.exp(-np.abs(k) / scale)
+    beyond = lambda w: distribution[np.abs(k) > w].sum() / distribution.sum()  # noqa: E731
     assert beyond(w) <= miss
     assert w == 0 or beyond(w - 1) > miss
 
 
 def test_continuous_bars_are_quantiles():
-    normal, laplace = NormalSpread(width=2.0), LaplaceSpread(scale=2.0)
+    normal, laplace = NormalDistribution(width=2.0), LaplaceDistribution(scale=2.0)
     assert normal.within(0.05) == pytest.approx(2 * stats.norm.isf(0.025), rel=1e-6)
     assert laplace.within(0.05) == pytest.approx(stats.laplace.isf(0.025, scale=2.0), rel=1e-6)
-    assert NormalSpread(width=2.0, rounding=0.5).within(0.05) == normal.within(0.05) + 0.5
+    assert NormalDistribution(width=2.0, rounding=0.5).within(0.05) == normal.within(0.05) + 0.5
 
 
 def test_bars_that_hold_together_share_the_miss():
@@ -72,10 +72,13 @@ def test_a_count_is_covered_exactly(size):
     priced = plan(Count(), DiscreteGaussian(), domain())
     lab = Lab.of(priced, table(size))
     (found,) = hits(lab, [size], DRAWS)
-    (spread,) = [ask.spread for ask in priced.schedule.releases[0].asks.values()]
+    (noise_distribution,) = [
+        planned_query.noise_distribution
+        for planned_query in priced.schedule.releases[0].queries.values()
+    ]
     k = np.arange(-400, 401)
-    law = np.exp(-0.5 * (k / spread.width) ** 2)
-    exact = law[np.abs(k) <= spread.quantile(0.05)].sum() / law.sum()
+    distribution = np.exp(-0.5 * (k / noise_distribution.width) ** 2)
+    exact = distribution[np.abs(k) <= noise_distribution.quantile(0.05)].sum() / distribution.sum()
     least, most = band(DRAWS, exact)
     assert least <= found <= most
 
@@ -150,7 +153,7 @@ def test_equal_answers_give_equal_bars_whatever_the_records():
         priced = plan(learner, DiscreteGaussian() if integers else Gaussian(), domain())
         few, many = (Lab.of(priced, table(size, seed=size)) for size in (3, 500))
         answer = np.rint(few.published(7).arrays()["estimate"][:1] * 0 + 12.0)
-        shape = next(iter(priced.schedule.releases[0].asks.values())).query.shape
+        shape = next(iter(priced.schedule.releases[0].queries.values())).query.shape
         value = np.broadcast_to(answer, shape)
         first, second = few.of_answer(value).arrays(), many.of_answer(value).arrays()
         assert all(np.array_equal(first[name], second[name]) for name in first)

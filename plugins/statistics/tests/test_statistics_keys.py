@@ -8,7 +8,15 @@ import pytest
 from scipy import integrate, stats
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PublicCoins, Range, SecretCoins, Sensitivity
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Domain,
+    PublicRandomness,
+    Range,
+    SecretRandomness,
+    Sensitivity,
+)
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.domain.columns import Texts
 from dpcore.encoding.columns import decode_text, encode_column, find_misfits
@@ -26,7 +34,7 @@ CLAIM = Sensitivity(value=1.0, distance="l2", adjacency=ADD_REMOVE, source="test
 
 
 def stream(seed=0):
-    return SecretCoins.rehearsal(seed).noise(0, "keys", 1)
+    return SecretRandomness.rehearsal(seed).noise(0, "keys", 1)
 
 
 def curve(p, q, epsilon):
@@ -49,13 +57,13 @@ def test_the_event_dominates_and_attains_a_person_with_two_keys(epsilon):
     remove = (1 - kept) + curve(kept * with_one, without, epsilon)
     add = curve(without, kept * with_one, epsilon)
     event = ThresholdedEvent(std=s, shown=shown, keys=most, adjacency=ADD_REMOVE)
-    told = event.curve.upper_at(epsilon, Direction.REMOVE)
-    assert max(remove, add) <= told
+    report = event.curve.upper_at(epsilon, Direction.REMOVE)
+    assert max(remove, add) <= report
     both_common = GaussianEvent(mu=math.sqrt(2) / s, adjacency=ADD_REMOVE)
     envelope = max(
         remove, add, both_common.curve.upper_at(epsilon, Direction.ADD), 1 - kept**2,
     )  # fmt: skip
-    assert told == pytest.approx(envelope, rel=1e-4)
+    assert report == pytest.approx(envelope, rel=1e-4)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5])
@@ -66,16 +74,16 @@ def test_a_replaced_person_costs_what_quadrature_says(epsilon):
     own_both = shown + curve(np.array([kept]), np.array([kept]), epsilon)
     y = np.linspace(-30, 30, 200_001)
     step = y[1] - y[0]
-    far = stats.norm.pdf(y, math.sqrt(2), s) * step, stats.norm.pdf(y, 0, s) * step
-    moved = curve(*far, epsilon)
+    tail = stats.norm.pdf(y, math.sqrt(2), s) * step, stats.norm.pdf(y, 0, s) * step
+    moved = curve(*tail, epsilon)
     one = stats.norm.pdf(y, 1, s) * step, stats.norm.pdf(y, 0, s) * step
     from_own = shown + curve(kept * one[0], one[1], epsilon)
     to_own = curve(one[0], kept * one[1], epsilon)
     event = ThresholdedEvent(std=s, shown=shown, adjacency=REPLACE_ONE)
-    told = event.curve.upper_at(epsilon, Direction.ADD)
-    assert told == pytest.approx(max(own_both, moved, from_own, to_own), rel=1e-4)
+    report = event.curve.upper_at(epsilon, Direction.ADD)
+    assert report == pytest.approx(max(own_both, moved, from_own, to_own), rel=1e-4)
     added = ThresholdedEvent(std=s, shown=shown, adjacency=ADD_REMOVE)
-    assert told >= added.curve.upper_at(epsilon, Direction.ADD)
+    assert report >= added.curve.upper_at(epsilon, Direction.ADD)
 
 
 def test_the_scale_of_the_add_remove_formula_is_not_enough_for_replaced_persons():
@@ -105,9 +113,9 @@ def test_the_key_of_a_single_record_is_shown_no_more_often_than_claimed(std, sho
     mechanism = Thresholded(noise_std=std, shown=shown)
     width, gap = mechanism.width, mechanism.threshold - (1 << 10)
     k = np.arange(-math.ceil(14 * width), math.ceil(14 * width) + 1)
-    law = np.exp(-0.5 * (k / width) ** 2)
-    assert law[k > gap].sum() / law.sum() <= shown
-    assert law[k >= gap - max(2, 0.05 * width)].sum() / law.sum() > shown
+    distribution = np.exp(-0.5 * (k / width) ** 2)
+    assert distribution[k > gap].sum() / distribution.sum() <= shown
+    assert distribution[k >= gap - max(2, 0.05 * width)].sum() / distribution.sum() > shown
 
 
 def test_rare_keys_are_never_published_and_frequent_ones_with_noisy_counts():
@@ -139,8 +147,8 @@ def test_texts_come_back_as_they_were():
     column = Texts(13)
     values = ["Ärger", "a", "", None, "Köln-Nippes", "much too long a text", 12, 3.5, True]
     rows = encode_column(column, values)
-    told = ["Ärger", "a", "", "", "Köln-Nippes", "much too long", "12", "3.5", "true"]
-    assert [decode_text(row) for row in rows] == told
+    report = ["Ärger", "a", "", "", "Köln-Nippes", "much too long", "12", "3.5", "true"]
+    assert [decode_text(row) for row in rows] == report
     assert (np.linalg.norm(rows, axis=1) <= 1).all()
     assert find_misfits(column, values).tolist() == [False] * 5 + [True] + [False] * 3
     assert np.linalg.norm(encode_column(Texts(384), ["\U0010ffff" * 96]), axis=1) <= 1
@@ -167,7 +175,7 @@ def plan(adjacency=ADD_REMOVE, records=None):
         domain=facts(records),
         adjacency=adjacency,
         mechanism=Thresholded(shown=1e-7),
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
     )
 
 
@@ -195,10 +203,10 @@ def test_each_value_is_covered_by_itself():
 def test_the_claim_is_the_largest_movement_of_all_records(adjacency):
     learner = PrivateKeys(column="town")
     public = dpcore.Public(domain=facts(2 if adjacency is REPLACE_ONE else None),
-                           coins=PublicCoins(1), mu=1.0)  # fmt: skip
+                           randomness=PublicRandomness(1), mu=1.0)  # fmt: skip
     (query,) = learner.queries(public)
     claim = KeysBound().sensitivity(query, learner, public, adjacency)
-    secret = SecretCoins.rehearsal(0).learner(0, "q", 1)
+    secret = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 
     def value(towns):
         records = project_table(public.domain, {"town": towns, "x": [0.5] * len(towns)})
@@ -207,9 +215,9 @@ def test_the_claim_is_the_largest_movement_of_all_records(adjacency):
     pairs = [(["a"], []), (["a", "b"], ["a"]), (["a", "a"], ["a"])]
     if adjacency is REPLACE_ONE:
         pairs = [(["a", "b"], ["a", "c"]), (["a", "b"], ["a", "a"]), (["a", None], ["a", "b"])]
-    far = [np.linalg.norm(np.subtract(*query.aligned(value(a), value(b)))) for a, b in pairs]
-    assert max(far) == pytest.approx(claim.value, rel=1e-9)
-    assert max(far) <= claim.value
+    tail = [np.linalg.norm(np.subtract(*query.aligned(value(a), value(b)))) for a, b in pairs]
+    assert max(tail) == pytest.approx(claim.value, rel=1e-9)
+    assert max(tail) <= claim.value
 
 
 def test_no_records_are_no_keys():
@@ -219,7 +227,9 @@ def test_no_records_are_no_keys():
 
 def test_what_cannot_be_is_refused():
     with pytest.raises(ParameterError, match="column of texts"):
-        PrivateKeys(column="x").queries(dpcore.Public(domain=facts(), coins=PublicCoins(1), mu=1.0))
+        PrivateKeys(column="x").queries(
+            dpcore.Public(domain=facts(), randomness=PublicRandomness(1), mu=1.0)
+        )
     with pytest.raises(ParameterError):
         PrivateKeys(column="town", most=0)
     with pytest.raises(ParameterError, match="below 1/4"):

@@ -14,15 +14,15 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
@@ -85,7 +85,7 @@ def all_persons(most):
 def test_every_person_counts_once_in_a_cell_however_many_records_are_in_it(name):
     learner, cell, cells = LEARNERS[name]
     facts = domain(3)
-    public = Public(domain=facts, coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=facts, randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     persons = [wards for wards in all_persons(3) if wards]
     pairs = [(w, owner) for owner, wards in enumerate(persons) for w in wards]
@@ -112,9 +112,9 @@ def test_a_person_moves_counts_by_what_is_claimed_and_no_more(name, relation, di
     vectors = np.array([counted([wards], cell, cells) for wards in all_persons(records)])
     others = vectors if relation is REPLACE_ONE else np.zeros((1, cells))
     order = {"l1": 1, "l2": 2}[distance]
-    far = max(np.linalg.norm(vectors - row, ord=order, axis=1).max() for row in others)
-    assert far <= claim.value
-    assert far == pytest.approx(claim.value, rel=1e-9)
+    tail = max(np.linalg.norm(vectors - row, ord=order, axis=1).max() for row in others)
+    assert tail <= claim.value
+    assert tail == pytest.approx(claim.value, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["count", "histogram", "two cells"])
@@ -148,7 +148,7 @@ def priced(learner, records=5):
         domain=facts,
         adjacency=facts.people.relation(ADD_REMOVE),
         mechanism=DiscreteGaussian(),
-        coins=PublicCoins(3),
+        randomness=PublicRandomness(3),
         epsilon=2.0,
         delta=1e-6,
     )
@@ -156,7 +156,7 @@ def priced(learner, records=5):
 
 def published(learner, table, seed, records=5, plan=None):
     plan = plan or priced(learner, records)
-    outcome = plan.run(table, secret=SecretCoins.rehearsal(seed))
+    outcome = plan.run(table, secret=SecretRandomness.rehearsal(seed))
     (figures,) = outcome.models["release"].tables.values()
     return figures
 
@@ -173,10 +173,10 @@ def test_persons_are_counted_and_records_are_and_the_table_says_which():
     assert records["statistic"] == ("count of records",)
     assert records.low[0] <= len(table["id"]) <= records.high[0]
     assert "counts are of records, at most 5 of each person" in records.covers
-    public = Public(domain=domain(5), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain(5), randomness=PublicRandomness(1), mu=1.0)
     for learner, unit in ((Count(**OF), "persons"), (Histogram(column="ward"), "records")):
         (query,) = learner.queries(public)
-        (line,) = learner.forecast(public, {query.name: NormalSpread(width=3.0)})
+        (line,) = learner.forecast(public, {query.name: NormalDistribution(width=3.0)})
         assert f"of {unit} (95 %)" in line
 
 
@@ -202,7 +202,9 @@ def test_what_counts_neither_is_refused_with_the_way_out():
             make()
     for learner in (Total(column="x", clip="person"), Mean(column="x", clip="person")):
         assert priced_mean(learner).estimate.size == 1  # no count that is neither
-    public = Public(domain=Domain(columns={"x": Range(0, 2)}), coins=PublicCoins(1), mu=1.0)
+    public = Public(
+        domain=Domain(columns={"x": Range(0, 2)}), randomness=PublicRandomness(1), mu=1.0
+    )
     with pytest.raises(ParameterError, match="a domain with people"):
         Count(**OF).queries(public)
     with pytest.raises(ParameterError, match="clip: person averages persons"):

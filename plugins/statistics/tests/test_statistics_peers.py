@@ -33,11 +33,11 @@ def test_the_atom_at_a_threshold_is_on_the_side_that_is_priced():
     mechanism = Thresholded(noise_std=0.001, shown=1e-3)
     gap = mechanism.threshold - (1 << 10)
     k = np.arange(-200, 201)
-    law = (
+    distribution = (
         np.exp(-0.5 * (k / mechanism.width) ** 2) / np.exp(-0.5 * (k / mechanism.width) ** 2).sum()
     )
-    assert law[k > gap].sum() <= 1e-3
-    assert law[k == gap][0] > 0.1 * law[k > gap].sum()
+    assert distribution[k > gap].sum() <= 1e-3
+    assert distribution[k == gap][0] > 0.1 * distribution[k > gap].sum()
 
 
 def test_the_number_of_records_is_not_published_where_it_is_private():

@@ -18,7 +18,7 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Session,
 )
@@ -38,7 +38,7 @@ from dpcore_statistics.mean import Mean
 from dpcore_statistics.population.comparisons import mean_difference, mean_test
 from dpcore_statistics.population.moments import FREE_SQUARE, Moments, free_moments
 from dpcore_statistics.population.sampling import Sampling, sampling_of
-from dpcore_statistics.population.shares import noisy_share
+from dpcore_statistics.population.shares import noisy_fraction
 from dpcore_statistics.quantiles import Quantiles
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.tables import Table
@@ -104,17 +104,25 @@ def priced(learner, relation, epsilon=1.0, sampled="independent", size=400):
 @pytest.mark.parametrize(("name", "relation"), [*cases()])
 def test_the_default_costs_no_noise(name, relation):
     """Where bars about the population come by default, the noise is what it was without."""
-    spreads = []
+    noise_distributions = []
     for sampled in (None, "independent"):
         (scheduled,) = priced(LEARNERS[name], relation, sampled=sampled).schedule.releases
-        (ask,) = scheduled.asks.values()
-        spreads.append((ask.sensitivity.value, ask.query.real_size, ask.spread.width))
-    assert spreads[1][0] == pytest.approx(spreads[0][0], rel=1e-6)
-    assert spreads[1][2] == pytest.approx(spreads[0][2], rel=1e-3)  # as calibration rounds
+        (planned_query,) = scheduled.queries.values()
+        noise_distributions.append(
+            (
+                planned_query.sensitivity.value,
+                planned_query.query.real_size,
+                planned_query.noise_distribution.width,
+            )
+        )
+    assert noise_distributions[1][0] == pytest.approx(noise_distributions[0][0], rel=1e-6)
+    assert noise_distributions[1][2] == pytest.approx(
+        noise_distributions[0][2], rel=1e-3
+    )  # as calibration rounds
     same = name in ("count", "histogram", "shares", "shares of groups", "counts")
     same = same or name.startswith("table")
     same = same or (relation is REPLACE_ONE and name in ("count where", "variance"))
-    assert (spreads[1][1] > spreads[0][1]) != same
+    assert (noise_distributions[1][1] > noise_distributions[0][1]) != same
 
 
 ENDS = (0.0, 1.5, 4.0, 5.0, 8.1, 10.0)
@@ -160,7 +168,7 @@ def test_no_record_moves_more_than_is_claimed(name, relation):
         pytest.skip("a mean is asked for, where the number of records is public")
     learner = attrs.evolve(LEARNERS[name], interval="both")
     domain = facts(2 if relation is REPLACE_ONE else None)
-    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     claim = StatisticBound().sensitivity(query, learner, public, relation)
     rows = [
@@ -177,12 +185,12 @@ def test_no_record_moves_more_than_is_claimed(name, relation):
     expected = np.array([contribution(name, row, relation, w) for row in rows])
     added = learner.contributions(query, records, public).reshape(len(rows), -1)
     assert added == pytest.approx(expected, abs=1e-12)
-    far = np.linalg.norm(expected, axis=1).max()
+    tail = np.linalg.norm(expected, axis=1).max()
     if relation is REPLACE_ONE:
         steps = expected[:, None] - expected[None]
-        far = np.linalg.norm(steps, axis=2).max()
-    assert far <= claim.value * (1 + 1e-12)
-    assert far == pytest.approx(claim.value, rel=1e-4)
+        tail = np.linalg.norm(steps, axis=2).max()
+    assert tail <= claim.value * (1 + 1e-12)
+    assert tail == pytest.approx(claim.value, rel=1e-4)
 
 
 def test_moments_lengthen_nothing():
@@ -218,19 +226,21 @@ def test_estimates_lie_in_their_intervals(name, relation, epsilon):
     lab = Lab.of(priced(learner, relation, epsilon), table())
     rng = np.random.default_rng(3)
     (scheduled,) = priced(learner, relation, epsilon).schedule.releases
-    (ask,) = scheduled.asks.values()
+    (planned_query,) = scheduled.queries.values()
     truth = np.asarray(lab.value.floats())
     for size in (0.0, 1.0, 3.0):
-        value = truth + size * ask.spread.width * rng.standard_normal(truth.shape)
+        value = truth + size * planned_query.noise_distribution.width * rng.standard_normal(
+            truth.shape
+        )
         for figures in lab.of_answer(value).tables.values():
-            bars, estimate = figures.population, figures.estimate
+            intervals, estimate = figures.population, figures.estimate
             # A count may be released as a negative number, which is cut in no table.
             possible = (figures.low <= estimate) & (estimate <= figures.high)
             assert possible.all() or "count" in str(figures) or "x" in figures.about
-            assert (bars.low <= estimate + 1e-9)[possible].all()
-            assert (estimate <= bars.high + 1e-9)[possible].all()
+            assert (intervals.low <= estimate + 1e-9)[possible].all()
+            assert (estimate <= intervals.high + 1e-9)[possible].all()
             if epsilon >= 1 and size <= 1 and name != "ratio":
-                widths = bars.high - bars.low, figures.high - figures.low
+                widths = intervals.high - intervals.low, figures.high - figures.low
                 assert (widths[0] >= widths[1] * (1 - 1e-6)).all()
 
 
@@ -246,12 +256,12 @@ def test_few_records_say_nothing():
 
 
 def test_population_alone_stands_in_place_of_the_noise():
-    both, alone = (
+    both, single = (
         Lab.of(priced(Mean(column="x", interval=kind), ADD_REMOVE), table())
         for kind in ("both", "population")
     )
     value = np.asarray(both.value.floats())
-    (two,), (one,) = (lab.of_answer(value).tables.values() for lab in (both, alone))
+    (two,), (one,) = (lab.of_answer(value).tables.values() for lab in (both, single))
     assert [*one.low, *one.high] == [*two.population.low, *two.population.high]
     assert one.data()["intervals"][0]["kind"] == "population"
     assert "population_low" not in one.columns
@@ -293,7 +303,7 @@ def test_a_finite_population_narrows_the_bars():
 )
 def test_refusals_say_what_is_needed(learner, domain, words):
     for kind in ("population", "both"):
-        public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+        public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
         with pytest.raises(ParameterError, match=words):
             attrs.evolve(learner, interval=kind).queries(public)
     # By default nothing is told, and nothing refused.
@@ -303,7 +313,7 @@ def test_refusals_say_what_is_needed(learner, domain, words):
 
 def test_persons_are_draws_where_they_are_counted():
     people = People(column="id", records=3)
-    public = Public(domain=facts(people=people), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=facts(people=people), randomness=PublicRandomness(1), mu=1.0)
     assert Count(of="persons").samples(public)
     assert not Count().samples(public)
 
@@ -316,7 +326,7 @@ def test_shares_of_persons_and_samples_that_cannot_be_are_refused():
             facts(400, wrong)
     columns = {"x": Range(-1, 1), "g": Categories(("a", "b"))}
     domain = attrs.evolve(facts(), columns=columns)
-    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     with pytest.raises(ParameterError, match="a range from 0 on"):
         GroupBy(by=("g",), column="x", compare="ratio").queries(public)
 
@@ -328,7 +338,7 @@ def test_laplace_noise_tells_no_population():
     lab = Lab.of(plan(Mean(column="x", interval="both"), Laplace(), facts()), table())
     (figures,) = lab.of_answer(np.asarray(lab.value.floats())).tables.values()
     assert not np.isfinite(figures.population.low).any()
-    assert "not normal" in figures.bars
+    assert "not normal" in figures.interval_sentence
 
 
 def test_a_session_tells_both():
@@ -356,13 +366,13 @@ def test_quantiles_of_a_population_are_wider_than_those_of_its_records(records):
     rows = table(3000)
     lab = Lab.of(plan(learner, Gaussian(), facts(records), relation, epsilon=4.0), rows)
     (figures,) = lab.published(1).tables.values()
-    bars = figures.population
-    assert bars.low[0] <= figures.estimate[0] <= bars.high[0]
+    intervals = figures.population
+    assert intervals.low[0] <= figures.estimate[0] <= intervals.high[0]
     # As wide as the interval of order statistics, up to the noise and two steps of the grid.
     ordered = np.sort(rows["x"])
     ranks = stats.binom.ppf([0.025, 0.975], 3000, 0.5).astype(int)
     width = ordered[ranks[1]] - ordered[ranks[0]]
-    assert width < bars.high[0] - bars.low[0] < 1.2 * width + 2 * 10 / 128
+    assert width < intervals.high[0] - intervals.low[0] < 1.2 * width + 2 * 10 / 128
     with pytest.raises(ParameterError, match="method: prefixes"):
         Quantiles(column="x", interval="population", method="choice")
     with pytest.raises(ParameterError, match="one of"):
@@ -393,19 +403,19 @@ def test_rates_and_gaps_have_both_bars():
     rates, gap = tables["rate"], tables["gap-error"]
     assert (rates.population.low < rates.low).all()
     assert (rates.high < rates.population.high).all()
-    law = attrs.evolve(lab_law(lab), miss=1 - 0.95 ** (1 / 8))
+    distribution = attrs.evolve(lab_distribution(lab), miss=1 - 0.95 ** (1 / 8))
     cells = tables["count"].estimate.reshape(2, 2, 2)
     wrong, right = cells[0, 0, 1] + cells[0, 1, 0], cells[0, 0, 0] + cells[0, 1, 1]
-    expected = noisy_share(wrong, right, law, (2, 2))
+    expected = noisy_fraction(wrong, right, distribution, (2, 2))
     assert [rates.population.low[0], rates.population.high[0]] == pytest.approx(
         [float(end) for end in expected], rel=1e-6
     )
     assert gap.population.low[0] < gap.low[0] < gap.high[0] < gap.population.high[0]
 
 
-def lab_law(lab):
-    (ask,) = lab.scheduled.asks.values()
-    return sampling_of(ask.spread, 0.05, facts())
+def lab_distribution(lab):
+    (planned_query,) = lab.scheduled.queries.values()
+    return sampling_of(planned_query.noise_distribution, 0.05, facts())
 
 
 @pytest.mark.parametrize(
@@ -426,12 +436,12 @@ def test_independence_is_tested(tied, size, verdict):
     assert json.dumps(first.data()) == json.dumps(again.data())
     p_value = first.estimate[1]
     assert (p_value < 0.01) == (tied > 0 and not verdict)
-    assert verdict in first.bars
-    assert "says nothing" not in first.bars or p_value == 1.0
+    assert verdict in first.interval_sentence
+    assert "says nothing" not in first.interval_sentence or p_value == 1.0
 
 
 def test_a_test_of_independence_is_refused_by_name():
-    public = Public(domain=facts(sampled=None), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=facts(sampled=None), randomness=PublicRandomness(1), mu=1.0)
     edges = {"x": (0, 5, 10)}
     with pytest.raises(ParameterError, match=r"data\.domain\.sampled"):
         GroupBy(by=("g", "x"), edges=edges, compare="independence").queries(public)
@@ -483,8 +493,10 @@ def test_check_says_how_wide_shares_of_the_population_will_be(kind, relation):
     miss = 0.05 if kind == "count" else 1 - 0.95 ** (1 / 3)
     z = stats.norm.ppf(1 - miss / 2)
     (scheduled,) = priced(learner, relation).schedule.releases
-    (ask,) = scheduled.asks.values()
-    noise = ask.spread.within(miss) * (math.hypot(0.8, 0.2) if relation is ADD_REMOVE else 1)
+    (planned_query,) = scheduled.queries.values()
+    noise = planned_query.noise_distribution.within(miss) * (
+        math.hypot(0.8, 0.2) if relation is ADD_REMOVE else 1
+    )
     half, n, even = numbers(at_guess)
     assert n == 2000
     assert half == pytest.approx(math.hypot(noise / 2000, z * 0.4 / math.sqrt(2000)), rel=1e-3)
@@ -515,7 +527,7 @@ def test_check_says_how_wide_quantiles_and_group_means_will_be():
 
 def forecast_of(learner, relation=ADD_REMOVE):
     (scheduled,) = priced(learner, relation).schedule.releases
-    return scheduled.forecast(PublicCoins(1))
+    return scheduled.forecast(PublicRandomness(1))
 
 
 # A spec of its own.
@@ -568,11 +580,11 @@ def test_p_values_agree_with_the_intervals_of_differences():
                 lost=np.array(lost) + noise[2:], width=12.0, of_count=2.0,
             )
         )  # fmt: skip
-    law = Sampling(width=12.0, miss=0.05)
-    p_values = mean_test(*pair, law)
+    sampling = Sampling(width=12.0, miss=0.05)
+    p_values = mean_test(*pair, sampling)
     assert 0 < np.mean(p_values <= 0.05) < 1
     for miss in (0.3, 0.05, 1e-3):
-        low, high = mean_difference(*pair, attrs.evolve(law, miss=miss))
+        low, high = mean_difference(*pair, attrs.evolve(sampling, miss=miss))
         assert np.array_equal(p_values <= miss, (low > 0) | (high < 0))
 
 
@@ -598,6 +610,6 @@ def test_a_test_of_means_needs_intervals_about_the_population():
         (attrs.evolve(learner, distance="l1"), facts(), "Gaussian noise"),
     ):
         with pytest.raises(ParameterError, match=words):
-            changed.queries(Public(domain=domain, coins=PublicCoins(1), mu=1.0))
+            changed.queries(Public(domain=domain, randomness=PublicRandomness(1), mu=1.0))
     with pytest.raises(ParameterError, match="a column"):
         GroupBy(by=("g",), compare="equality")

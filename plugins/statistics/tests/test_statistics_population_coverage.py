@@ -12,7 +12,7 @@ import math
 import attrs
 import numpy as np
 import pytest
-from population_laws import MU, covered, discrete, drawn, populations, sums, told
+from population_laws import MU, covered, discrete, drawn, interval_text, populations, sums
 from scipy import stats
 
 from dpcore import (
@@ -23,19 +23,19 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Session,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore_statistics.group_errors import GroupErrors
 from dpcore_statistics.population.comparisons import (
     mean_difference,
     mean_ratio,
     mean_test,
-    share_difference,
+    proportion_difference,
 )
 from dpcore_statistics.population.independence import independence
 from dpcore_statistics.population.inversion import quantile_points
@@ -47,7 +47,7 @@ from dpcore_statistics.population.moments import (
     variance_interval,
 )
 from dpcore_statistics.population.sampling import Sampling
-from dpcore_statistics.population.shares import noisy_share, public_share, stream_count
+from dpcore_statistics.population.shares import noisy_fraction, public_fraction, stream_count
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.strategies import Lengths, rank_strategy
 from dpcore_statistics.tables import Table
@@ -61,7 +61,7 @@ LARGEST = 0.975
 W = math.sqrt(0.5)
 
 
-def law(width, miss=0.05):
+def distribution(width, miss=0.05):
     """As `sampling_of` makes it of a discrete Gaussian on integers."""
     return Sampling(width=math.hypot(width, 1 / math.sqrt(3)), miss=miss)
 
@@ -70,10 +70,10 @@ def smooth(width, miss=0.05):
     return Sampling(width=width, miss=miss)
 
 
-def check(found, bar, size, epsilon, *, tight=False):
+def check(found, half_width, size, epsilon, *, tight=False):
     """Coverages of a cell by name: at least the bar, and at most .975 where both are asked for."""
-    low = {name: share for name, share in found.items() if share < bar}
-    high = {name: share for name, share in found.items() if share > LARGEST}
+    low = {name: proportion for name, proportion in found.items() if proportion < half_width}
+    high = {name: proportion for name, proportion in found.items() if proportion > LARGEST}
     assert not low
     assert not (tight and size >= 1000 and epsilon >= 0.5 and high)
 
@@ -107,8 +107,11 @@ def test_means_and_variances(size, epsilon):
             ends = variance_interval(moments, smooth(width))[1:]
             variances[name, public] = covered(ends, variance)
             # Refused is what is too small by the public rule, n mu < 7, and nothing else.
-            assert size * MU[epsilon] < 7 or told(mean_interval(moments, smooth(width))) > 0.99
-    tight = {cell: share for cell, share in means.items() if cell[0] != "rare"}
+            assert (
+                size * MU[epsilon] < 7
+                or interval_text(mean_interval(moments, smooth(width))) > 0.99
+            )
+    tight = {cell: proportion for cell, proportion in means.items() if cell[0] != "rare"}
     check(means, LEAST, size, epsilon)
     check(tight, LEAST, size, epsilon, tight=True)
     check(variances, WORST, size, epsilon)
@@ -118,17 +121,19 @@ def test_means_and_variances(size, epsilon):
 def test_shares_counts_and_sums(size, epsilon):
     rng = np.random.default_rng([2, size, int(10 * epsilon)])
     width, found, added = 1 / MU[epsilon], {}, {}
-    for share in (0.5, 0.1, 0.01):
-        top = rng.binomial(size, share, 4 * DRAWS)
+    for proportion in (0.5, 0.1, 0.01):
+        top = rng.binomial(size, proportion, 4 * DRAWS)
         noise = discrete(width, (2, 4 * DRAWS), rng)
-        ends = noisy_share(top + noise[0], size - top + noise[1], law(width))
-        found[share] = covered(ends, share)
+        ends = noisy_fraction(top + noise[0], size - top + noise[1], distribution(width))
+        found[proportion] = covered(ends, proportion)
         replaced = math.sqrt(2) * width
         noise = discrete(replaced, 4 * DRAWS, rng)
-        found[share, "public"] = covered(public_share(top + noise, size, law(replaced)), share)
+        found[proportion, "public"] = covered(
+            public_fraction(top + noise, size, distribution(replaced)), proportion
+        )
     for expected in (10, size):
         count = rng.poisson(expected, 4 * DRAWS) + discrete(width, 4 * DRAWS, rng)
-        found[expected] = covered(stream_count(count, law(width)), expected)
+        found[expected] = covered(stream_count(count, distribution(width)), expected)
     for name, (places, chances) in populations().items():
         y = (places + 1) / 2
         counts = drawn(places, chances, size, 2 * DRAWS, rng, poisson=True)
@@ -168,7 +173,9 @@ def test_groups_differences_and_ratios(size, epsilon):
     cells = np.array([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.04, 0.01])
     counts = rng.multinomial(size, cells, DRAWS) + discrete(1 / MU[epsilon], (DRAWS, 8), rng)
     rest = counts.sum(axis=1, keepdims=True) - counts
-    low, high = noisy_share(counts, rest, law(1 / MU[epsilon], 1 - 0.95 ** (1 / 8)), (1, 7))
+    low, high = noisy_fraction(
+        counts, rest, distribution(1 / MU[epsilon], 1 - 0.95 ** (1 / 8)), (1, 7)
+    )
     means["shares"] = float(np.mean(((low <= cells) & (cells <= high)).all(axis=1)))
     check(means, LEAST, size, epsilon)
     check(ratios, WORST, size, epsilon)
@@ -183,9 +190,9 @@ def test_gaps_of_rates(size, epsilon):
         cells = [0.06 * rates[0], 0.06 * (1 - rates[0]), 0.14 * rates[1], 0.14 * (1 - rates[1])]
         counts = rng.multinomial(size, [*cells, 0.8], 2 * DRAWS)[:, :4]
         a, b, c, d = (counts + discrete(width, counts.shape, rng)).T
-        ends = share_difference((a, b), (c, d), law(width), ((1, 1), (1, 1)))
+        ends = proportion_difference((a, b), (c, d), distribution(width), ((1, 1), (1, 1)))
         found[rates] = covered(ends, rates[0] - rates[1])
-        found[rates, "alone"] = covered(noisy_share(c, d, law(width)), rates[1])
+        found[rates, "alone"] = covered(noisy_fraction(c, d, distribution(width)), rates[1])
     check(found, LEAST, size, epsilon)
 
 
@@ -193,9 +200,9 @@ def test_gaps_of_rates(size, epsilon):
 def test_quantiles(size, epsilon):
     """At 257 points, ties and all; at 20,000 records and epsilon 1 within 1.3 of no noise."""
     rng = np.random.default_rng([5, size, int(10 * epsilon)])
-    strategy, shares = rank_strategy(257, False, False), np.array([0.5, 0.9])
+    strategy, proportions = rank_strategy(257, False, False), np.array([0.5, 0.9])
     last = strategy.answers[-1]
-    lengths = np.array([Lengths.of(strategy.answers - q * last).l2 for q in shares])
+    lengths = np.array([Lengths.of(strategy.answers - q * last).l2 for q in proportions])
     width = strategy.longest_column / MU[epsilon]
     found = {}
     for name, (places, chances) in populations().items():
@@ -204,14 +211,14 @@ def test_quantiles(size, epsilon):
         exact = np.cumsum(rng.multinomial(size, cell, DRAWS), axis=1)
         noise = width * rng.standard_normal((DRAWS, len(strategy.measured)))
         counts = exact + strategy.estimates(noise)
-        distances = counts[:, None] - shares[:, None] * counts[:, None, -1:]
-        ends = quantile_points(distances, lengths, shares, counts[:, -1], smooth(width))
-        for k, q in enumerate(shares):
+        distances = counts[:, None] - proportions[:, None] * counts[:, None, -1:]
+        ends = quantile_points(distances, lengths, proportions, counts[:, -1], smooth(width))
+        for k, q in enumerate(proportions):
             true = int(np.argmax(np.cumsum(cell) >= q - 1e-12))
             found[name, q] = covered((ends[0][:, k], ends[1][:, k]), true)
             if size == 20_000 and epsilon == 1 and name in ("skewed", "bounded"):
                 plain = quantile_points(
-                    exact[:, None] - q * size, np.zeros((1, 257)), shares[k : k + 1],
+                    exact[:, None] - q * size, np.zeros((1, 257)), proportions[k : k + 1],
                     np.full(DRAWS, float(size)), smooth(0.0),
                 )  # fmt: skip
                 steps = [np.mean(pair[1] - pair[0]) for pair in (np.array(ends)[..., k], plain)]
@@ -232,12 +239,16 @@ def test_widths_over_those_without_noise():
         plain = 2 * 1.96 * math.sqrt(truth(name)[1] * (1 / 6000 + 1 / 14_000))
         # Of rare values the noise is most of it: 1 % of 6,000 are 60.
         assert np.median(high - low) <= (1.35 if name == "rare" else 1.15) * plain
-    for share in (0.5, 0.1, 0.01):
-        top = rng.binomial(20_000, share, 500)
+    for proportion in (0.5, 0.1, 0.01):
+        top = rng.binomial(20_000, proportion, 500)
         noise = discrete(1 / MU[1.0], (2, 500), rng)
-        low, high = noisy_share(top + noise[0], 20_000 - top + noise[1], law(1 / MU[1.0]))
+        low, high = noisy_fraction(
+            top + noise[0], 20_000 - top + noise[1], distribution(1 / MU[1.0])
+        )
         z = 1.96
-        plain = 2 * z * math.sqrt(share * (1 - share) * 20_000 + z * z / 4) / (20_000 + z * z)
+        plain = (
+            2 * z * math.sqrt(proportion * (1 - proportion) * 20_000 + z * z / 4) / (20_000 + z * z)
+        )
         assert np.median(high - low) <= 1.05 * plain
 
 
@@ -249,36 +260,45 @@ def test_type_one_error_of_independence():
     }  # fmt: skip
     models = [([0.5, 0.5], [0.5, 0.5]), ([0.1, 0.9], [0.1, 0.9]), (skewed[3], skewed[4])]
     models.append((skewed[5], skewed[6]))
-    rng, coins, found = np.random.default_rng(7), np.random.default_rng(8), []
+    rng, randomness, found = np.random.default_rng(7), np.random.default_rng(8), []
     for rows, columns in models:
         for size in SIZES:
             for epsilon, mu in MU.items():
-                table, spread = np.outer(rows, columns), NormalSpread(width=1 / mu, step=1.0)
+                table, noise_distribution = (
+                    np.outer(rows, columns),
+                    NormalDistribution(width=1 / mu, step=1.0),
+                )
                 counts = rng.multinomial(size, table.ravel(), 1000).reshape(-1, *table.shape)
                 noisy = counts + discrete(1 / mu, counts.shape, rng)
                 if size == 100 and epsilon == 0.1:
-                    assert not any(independence(one, spread, coins, 9)[2] for one in noisy[:50])
+                    assert not any(
+                        independence(one, noise_distribution, randomness, 9)[2]
+                        for one in noisy[:50]
+                    )
                     continue
-                tests = [independence(one.astype(float), spread, coins, 199) for one in noisy]
-                found.append(np.mean([is_told and p <= 0.05 for _, p, is_told in tests]))
+                tests = [
+                    independence(one.astype(float), noise_distribution, randomness, 199)
+                    for one in noisy
+                ]
+                found.append(np.mean([is_stated and p <= 0.05 for _, p, is_stated in tests]))
     assert len(found) == 44
     assert np.count_nonzero(np.array(found) > 0.064) <= 1
 
 
 def test_type_one_error_of_equal_means():
-    """At .05 two groups of one population, 2,000 draws a cell: at most .064 of them are told
+    """At .05 two groups of one population, 2,000 draws a cell: at most .064 of them are stated
     apart in all but one of 40 cells, and means that differ by a tenth of the range are."""
     rng, found = np.random.default_rng(10), []
     for (size, epsilon), name in itertools.product(CELLS, ("skewed", "tied", "bounded", "rare")):
         width = math.sqrt(1 + W * W) / MU[epsilon]
         pair = [released(name, max(30, int(s * size)), width, rng) for s in (0.3, 0.7)]
-        share = float(np.mean(mean_test(*pair, smooth(width)) <= 0.05))
-        found.append((share, name, size, epsilon))
+        proportion = float(np.mean(mean_test(*pair, smooth(width)) <= 0.05))
+        found.append((proportion, name, size, epsilon))
         if size == 20_000 and epsilon >= 0.5 and name == "bounded":
             moved = attrs.evolve(pair[1], total=pair[1].total - 0.1 * pair[1].n)
             assert np.mean(mean_test(pair[0], moved, smooth(width)) <= 0.05) > 0.99
     assert len(found) == 48
-    assert sum(share > 0.064 for share, *_ in found) <= 1
+    assert sum(proportion > 0.064 for proportion, *_ in found) <= 1
 
 
 @pytest.mark.parametrize("size", [300, 2000])
@@ -299,8 +319,8 @@ def test_a_session_covers_the_population(size):
             ("mean", one.mean("x", epsilon=1.0), mean),
             ("share", one.count(epsilon=1.0, where={"g": ["a"]}), 0.3),
         ):
-            bars, row = figures.population, 0 if name == "mean" else 1
-            for kind, ends in (("both", bars), ("noise", figures)):
+            intervals, row = figures.population, 0 if name == "mean" else 1
+            for kind, ends in (("both", intervals), ("noise", figures)):
                 is_hit = ends.low[row] <= expected <= ends.high[row]
                 hits[name, kind] = hits.get((name, kind), 0) + is_hit
     for name in ("mean", "share"):
@@ -319,11 +339,11 @@ def test_expected_counts_of_tables_hold_together(strategy, public):
     learner = Table(marginals={"g": ("g",), "both": ("g", "x")}, bins={"x": 4}, strategy=strategy)
     columns = {"x": Range(0, 4), "g": Categories(("a", "b", "c"))}
     domain = Domain(columns=columns, sampled="independent", exact=300 if public else None)
-    facts = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    facts = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(facts)
     relation = REPLACE_ONE if public else ADD_REMOVE
     width = StatisticBound().sensitivity(query, learner, facts, relation).value / MU[1.0]
-    spread = NormalSpread(width=width)
+    noise_distribution = NormalDistribution(width=width)
     # One record of each cell: what a table of records adds is linear in their numbers.
     corners = [{"x": [k + 0.5], "g": [g]} for g in "abc" for k in range(4)]
     plain = attrs.evolve(domain, exact=None)
@@ -337,12 +357,18 @@ def test_expected_counts_of_tables_hold_together(strategy, public):
         chances = cells.ravel()
         counts = rng.multinomial(300, chances) if public else rng.poisson(300 * chances)
         value = counts @ rows + width * rng.standard_normal(rows.shape[1])
-        answer = Answer(query=query, number=1, value=value, mechanism=Gaussian(), spread=spread)
+        answer = Answer(
+            query=query,
+            number=1,
+            value=value,
+            mechanism=Gaussian(),
+            noise_distribution=noise_distribution,
+        )
         tables = learner.tables(answer, facts).tables
-        bars = [tables[name].population for name in ("g", "both")]
+        intervals = [tables[name].population for name in ("g", "both")]
         hits += all(
             ((b.low <= truth) & (truth <= b.high)).all()
-            for b, truth in zip(bars, truths, strict=True)
+            for b, truth in zip(intervals, truths, strict=True)
         )
     assert hits / draws >= 0.9335
 
@@ -354,7 +380,7 @@ def test_errors_of_groups(size, epsilon):
         columns={"predicted": Range(0, 2), "g": Categories(("a", "b"))},
         target="y", labels=Range(0, 2), sampled="independent",
     )  # fmt: skip
-    facts = Public(domain=domain, coins=PublicCoins(1), mu=MU[epsilon])
+    facts = Public(domain=domain, randomness=PublicRandomness(1), mu=MU[epsilon])
     (query,) = learner.queries(facts)
     width = math.sqrt(1.5) / MU[epsilon]
     rng, hits = np.random.default_rng([12, size, int(10 * epsilon)]), np.zeros(2)
@@ -368,10 +394,16 @@ def test_errors_of_groups(size, epsilon):
         columns.append(np.column_stack([W * n, total, lost.T]))
     truths = np.array([1 + truth(name)[0] for name, _ in groups])
     for value in np.stack(columns, axis=1):
-        spread = NormalSpread(width=width)
-        answer = Answer(query=query, number=1, value=value, mechanism=Gaussian(), spread=spread)
+        noise_distribution = NormalDistribution(width=width)
+        answer = Answer(
+            query=query,
+            number=1,
+            value=value,
+            mechanism=Gaussian(),
+            noise_distribution=noise_distribution,
+        )
         tables = learner.tables(answer, facts).tables
-        bars, gap = tables["error"].population, tables["gap"].population
-        hits[0] += ((bars.low <= truths) & (truths <= bars.high)).all()
+        intervals, gap = tables["error"].population, tables["gap"].population
+        hits[0] += ((intervals.low <= truths) & (truths <= intervals.high)).all()
         hits[1] += gap.low[0] <= truths[0] - truths[1] <= gap.high[0]
     assert (hits / DRAWS >= 0.9335).all()

@@ -25,9 +25,9 @@ def session(epsilon=1000.0, delta=1e-6, value=0.0, **domain):
     return Session(budget, facts, table, adjacency=ADD_REMOVE, on_invalid="project", replaying=HERE)
 
 
-def ends(one, ask):
+def ends(one, query):
     """The least low end and the largest high one in several tables."""
-    tables = [table for _ in range(6) for table in tables_of(ask(one))]
+    tables = [table for _ in range(6) for table in tables_of(query(one))]
     return (
         min(float(np.min(table.low)) for table in tables),
         max(float(np.max(table.high)) for table in tables),
@@ -46,13 +46,13 @@ SUMS = {
 }
 
 
-@pytest.mark.parametrize("ask", SUMS)
-def test_a_sum_of_values_of_one_sign_lies_on_its_side_of_0(ask):
+@pytest.mark.parametrize("query", SUMS)
+def test_a_sum_of_values_of_one_sign_lies_on_its_side_of_0(query):
     one = session()
-    assert ends(one, lambda s: SUMS[ask](s, "a"))[0] == 0
-    assert ends(one, lambda s: SUMS[ask](s, "c"))[1] == 0
+    assert ends(one, lambda s: SUMS[query](s, "a"))[0] == 0
+    assert ends(one, lambda s: SUMS[query](s, "c"))[1] == 0
     # Of both signs nothing is cut: noise of mean 0 goes below.
-    assert ends(one, lambda s: SUMS[ask](s, "e"))[0] < 0
+    assert ends(one, lambda s: SUMS[query](s, "e"))[0] < 0
 
 
 def test_a_ratio_of_columns_that_hold_nothing_below_0_is_not_below_0():

@@ -11,9 +11,9 @@ from dpcore import (
     REPLACE_ONE,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Texts
@@ -26,7 +26,7 @@ from builders import price_learner
 
 DOMAIN = Domain(columns={"town": Texts(8), "age": Range(0, 100, missing=True)})
 LEARNER = PrivateGroups(column="town", mean_of="age", most=6)
-PUBLIC = Public(domain=DOMAIN, coins=PublicCoins(1), mu=1.0)
+PUBLIC = Public(domain=DOMAIN, randomness=PublicRandomness(1), mu=1.0)
 TOWNS = {"Ulm": (900, 30.0), "Köln": (700, 50.0), "Jena": (500, 75.0), "rare": (3, 99.0)}
 
 
@@ -46,7 +46,7 @@ def plan(adjacency=ADD_REMOVE, epsilon=2.0):
         domain=attrs.evolve(DOMAIN, exact=exact),
         adjacency=adjacency,
         mechanism={KEYS: Thresholded(shown=1e-7), MEANS: Gaussian()},
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
         epsilon=epsilon,
         delta=1e-6,
     )
@@ -54,7 +54,7 @@ def plan(adjacency=ADD_REMOVE, epsilon=2.0):
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE], ids=str)
 def test_frequent_towns_have_their_mean_ages(adjacency):
-    secret = SecretCoins.rehearsal(1)  # three intervals of 95 % and one of a count
+    secret = SecretRandomness.rehearsal(1)  # three intervals of 95 % and one of a count
     (found,) = plan(adjacency).run(table(), secret=secret).models.values()
     means = found.tables["mean"]
     assert sorted(means["town"]) == ["Jena", "Köln", "Ulm"]
@@ -99,17 +99,17 @@ def test_missing_values_count_for_nothing():
 @pytest.mark.parametrize(("adjacency", "attained"), [(ADD_REMOVE, 1.0), (REPLACE_ONE, 1.0)])
 def test_no_record_moves_the_sums_farther_than_claimed(adjacency, attained):
     """All records of a small universe, at several lists of published keys."""
-    query, farthest = LEARNER.queries(PUBLIC)[1], 0.0
+    query, diameter = LEARNER.queries(PUBLIC)[1], 0.0
     claim = PrivateGroupsBound().sensitivity(query, LEARNER, PUBLIC, adjacency)
     universe = [*itertools.product(["Ulm", "Jena", "Bonn", ""], [0.0, 100.0, float("nan")])]
     for keys in (["Ulm", "Jena"], ["Ulm", "Ulm"], ["Bonn"]):
-        ask = asked(keys)
-        rows = [total(ask, [town], [age]).reshape(-1) for town, age in universe]
+        planned_query = asked(keys)
+        rows = [total(planned_query, [town], [age]).reshape(-1) for town, age in universe]
         pairs = [(row, 0) for row in rows]
         if adjacency is REPLACE_ONE:
             pairs = [*itertools.combinations(rows, 2)]
-        farthest = max(farthest, *(np.linalg.norm(one - other) for one, other in pairs))
-    assert attained * 0.99999 < farthest / claim.value <= 1
+        diameter = max(diameter, *(np.linalg.norm(one - other) for one, other in pairs))
+    assert attained * 0.99999 < diameter / claim.value <= 1
 
 
 def test_other_keys_than_published_ones_are_refused():
@@ -120,13 +120,13 @@ def test_other_keys_than_published_ones_are_refused():
 
 @pytest.mark.slow
 def test_intervals_cover_the_means():
-    made, truth, held = plan(epsilon=0.8), {}, 0
+    made, truth, covered = plan(epsilon=0.8), {}, 0
     rows = table()
     for town in TOWNS:
         mine = np.array([a for t, a in zip(rows["town"], rows["age"], strict=True) if t == town])
         truth[town] = mine.mean()
     for seed in range(60):
-        (found,) = made.run(rows, secret=SecretCoins.rehearsal(seed)).models.values()
+        (found,) = made.run(rows, secret=SecretRandomness.rehearsal(seed)).models.values()
         mean = found.tables["mean"]
-        held += all(low <= truth[town] <= high for town, _, low, high in mean.rows())
-    assert held >= 48  # 95 % each; fewer than 48 of 60 have a chance below 1e-4
+        covered += all(low <= truth[town] <= high for town, _, low, high in mean.rows())
+    assert covered >= 48  # 95 % each; fewer than 48 of 60 have a chance below 1e-4

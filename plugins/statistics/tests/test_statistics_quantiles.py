@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Public, PublicCoins, SecretCoins
+from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Public, PublicRandomness, SecretRandomness
 from dpcore.claims.mechanisms.exponential import Exponential
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.encoding.tables import project_table
@@ -15,7 +15,7 @@ from dpcore_statistics.quantiles import Quantiles, RankBound
 
 from statistics_checks import band, domain, plan
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 
 
 def definition(values, q, points, shift=Fraction(0)):
@@ -33,7 +33,7 @@ def definition(values, q, points, shift=Fraction(0)):
 
 
 def scores(learner, values, shift=None):
-    public = Public(domain=domain(), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain(), randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     if shift is not None:
         import attrs
@@ -48,8 +48,8 @@ def test_scores_are_those_of_the_definition(shift):
     for size in (0, 1, 2, 9, 30):
         values = rng.integers(0, 11, size).astype(float)  # atoms and ties
         found = scores(Quantiles(column="x", quantiles=(0.3,), points=11), values, shift)
-        told = definition(values, Fraction(3, 10), 11, Fraction(shift, 10))
-        assert found.tolist() == [float(10 * one) for one in told]
+        report = definition(values, Fraction(3, 10), 11, Fraction(shift, 10))
+        assert found.tolist() == [float(10 * one) for one in report]
 
 
 def test_a_value_between_two_points_counts_at_the_nearer_one():
@@ -65,11 +65,11 @@ def test_claims_are_the_largest_moves_and_ranges_of_all_neighbours(q, adjacency)
     for the range of a replacement, which is claimed as twice the largest move."""
     learner = Quantiles(column="x", quantiles=(float(q),), points=4)
     records = None if adjacency is ADD_REMOVE else 4
-    public = Public(domain=domain(records), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain(records), randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     claim = RankBound().sensitivity(query, learner, public, adjacency)
     point = [Fraction(10 * k, 3) for k in range(4)]
-    move = reach = Fraction(0)
+    move = cutoff = Fraction(0)
     for size in range(4):
         for rest in itertools.product(point, repeat=size):
             for one, other in itertools.product(point, [None, *point]):
@@ -83,9 +83,9 @@ def test_claims_are_the_largest_moves_and_ranges_of_all_neighbours(q, adjacency)
                     )
                     moved = [a - b for a, b in pairs]
                     move = max(move, *map(abs, moved))
-                    reach = max(reach, max(moved) - min(moved))
+                    cutoff = max(cutoff, max(moved) - min(moved))
     assert move * q.denominator == claim.value  # attained
-    assert reach * q.denominator <= claim.range
+    assert cutoff * q.denominator <= claim.range
     if adjacency is ADD_REMOVE:
         assert claim.value == max(q.numerator, q.denominator - q.numerator)
         assert claim.range == 2 * claim.value
@@ -94,20 +94,20 @@ def test_claims_are_the_largest_moves_and_ranges_of_all_neighbours(q, adjacency)
 def published(priced, values, seed):
     """One run's table, at known coins."""
     (scheduled,) = priced.schedule.releases
-    facts, learner = scheduled.public(PublicCoins(1)), scheduled.learner
+    facts, learner = scheduled.public(PublicRandomness(1)), scheduled.learner
     records = project_table(priced.request.domain, {"x": values})
     state, number = learner.start(facts), 0
     while (query := learner.ask(state)) is not None:
         number += 1
-        ask = scheduled.asks[query.name]
+        planned_query = scheduled.queries[query.name]
         value = learner.statistic(query, records, facts, SECRET)
-        noise = SecretCoins.rehearsal(seed).noise(0, query.name, number)
+        noise = SecretRandomness.rehearsal(seed).noise(0, query.name, number)
         answer = Answer(
             query=query,
             number=number,
-            value=ask.release(value, query, noise),
-            mechanism=ask.mechanism,
-            spread=ask.spread,
+            value=planned_query.release(value, query, noise),
+            mechanism=planned_query.mechanism,
+            noise_distribution=planned_query.noise_distribution,
         )
         state = learner.update(state, answer)
     (figures,) = learner.model(state).tables.values()
@@ -171,11 +171,11 @@ def test_quantiles_that_cannot_be_are_refused(wrong):
 
 
 def test_without_an_interval_a_quantile_is_asked_once():
-    alone = Quantiles(column="x", points=11, interval=False)
-    (query,) = alone.queries(Public(domain=domain(), coins=PublicCoins(1), mu=1.0))
+    single = Quantiles(column="x", points=11, interval=False)
+    (query,) = single.queries(Public(domain=domain(), randomness=PublicRandomness(1), mu=1.0))
     assert query.at_most == 1
     values = np.linspace(0, 10, 2001)
-    (found,) = plan(alone, Exponential(), domain(), epsilon=1.0).run({"x": values}).models.values()
+    (found,) = plan(single, Exponential(), domain(), epsilon=1.0).run({"x": values}).models.values()
     ((_, estimate, low, high),) = found.tables[""].rows()
     assert abs(estimate - 5) <= 1
     assert (low, high) == (0.0, 10.0)

@@ -6,21 +6,21 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Public, PublicCoins, SecretCoins
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Public, PublicRandomness, SecretRandomness
 from dpcore.claims.mechanisms.exponential import Exponential
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.claims.pricing.unit_claims import of_persons
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError, SpecError
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore_statistics.quantiles import Quantiles, RankBound
 from dpcore_statistics.ranks.prefixes import _crossings
 from dpcore_statistics.strategies import rank_strategy
 
 from statistics_checks import Lab, band, domain, hits, plan
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 GROUPS = Categories(("a", "b", "c"))
 DECILES = tuple(k / 10 for k in range(1, 10))
 
@@ -30,7 +30,7 @@ def facts(records=None):
 
 
 def public_facts(mu=1.0, records=None):
-    return Public(domain=facts(records), coins=PublicCoins(1), mu=mu)
+    return Public(domain=facts(records), randomness=PublicRandomness(1), mu=mu)
 
 
 @pytest.mark.parametrize("records", [1, 2, 3])
@@ -58,16 +58,16 @@ def test_claims_are_the_largest_moves_of_all_neighbours(relation, by, mu, record
         for size in range(1, records + 1)
         for chosen in itertools.combinations_with_replacement(range(len(rows)), size)
     ]
-    farthest = max(np.linalg.norm(total, ord=order) for total in sums)
+    diameter = max(np.linalg.norm(total, ord=order) for total in sums)
     if relation is REPLACE_ONE:
         totals = np.array(sums)
         for total in totals:
             moves = np.linalg.norm(totals - total, ord=order, axis=1)
-            farthest = max(farthest, float(moves.max()))
-    assert farthest <= claim.value
+            diameter = max(diameter, float(moves.max()))
+    assert diameter <= claim.value
     # Within one group and l2 the farthest two columns of 40 need not be among four.
     is_exact = relation is ADD_REMOVE or by or not mu
-    assert farthest == pytest.approx(claim.value, rel=3e-6 if is_exact else 0.02)
+    assert diameter == pytest.approx(claim.value, rel=3e-6 if is_exact else 0.02)
 
 
 @pytest.mark.parametrize("by", [(), ("g",)])
@@ -188,8 +188,8 @@ def test_all_intervals_hold_together(size, mechanism, by):
 )
 def test_all_intervals_hold_together_in_2000_draws(size, mechanism, by, is_public):
     learner = Quantiles(column="x", quantiles=DECILES, points=201, by=by)
-    held = coverage(learner, mechanism, size, 2000, size if is_public else None)
-    assert held / 2000 >= 0.9335
+    covered = coverage(learner, mechanism, size, 2000, size if is_public else None)
+    assert covered / 2000 >= 0.9335
 
 
 @pytest.mark.slow
@@ -200,42 +200,49 @@ def test_every_rank_is_within_its_bar_in_2000_draws(mechanism):
     delta, table = 1e-6 if isinstance(mechanism, Gaussian) else 0.0, skewed(500)
     priced = plan(learner, mechanism, facts(), delta=delta)
     lab = Lab.of(priced, table)
-    (ask,) = lab.scheduled.asks.values()
-    public = lab.scheduled.public(PublicCoins(1))
+    (planned_query,) = lab.scheduled.queries.values()
+    public = lab.scheduled.public(PublicRandomness(1))
     prefixes = learner.prefixes(public)
-    half, strategy = prefixes.half_widths(ask.spread, public), prefixes.strategy(public)
+    half, strategy = (
+        prefixes.half_widths(planned_query.noise_distribution, public),
+        prefixes.strategy(public),
+    )
     points = np.rint(table["x"] / 10 * 200).astype(int)
     exact = np.cumsum(np.bincount(points, minlength=201))
     exact = exact - np.array(DECILES)[:, None] * size
-    held = 0
+    covered = 0
     for seed in range(2000):
-        noise = SecretCoins.rehearsal(seed).noise(0, ask.query.name, 1)
-        counts = strategy.estimates(np.asarray(ask.release(lab.value, ask.query, noise), float))[0]
+        noise = SecretRandomness.rehearsal(seed).noise(0, planned_query.query.name, 1)
+        counts = strategy.estimates(
+            np.asarray(planned_query.release(lab.value, planned_query.query, noise), float)
+        )[0]
         found = counts - np.array(DECILES)[:, None] * counts[-1]
-        held += bool((np.abs(found - exact) <= half).all())
-    assert 0.9335 <= held / 2000 <= 0.98
+        covered += bool((np.abs(found - exact) <= half).all())
+    assert 0.9335 <= covered / 2000 <= 0.98
 
 
 def test_nine_quantiles_are_known_within_110_ranks():
     """At (.5, 1e-6); nine choices with intervals were 862 ranks apart."""
     learner = Quantiles(column="x", quantiles=DECILES)
     (scheduled,) = plan(learner, None, domain(), epsilon=0.5).schedule.releases
-    public = scheduled.public(PublicCoins(1))
-    spreads = {name: ask.spread for name, ask in scheduled.asks.items()}
-    half = learner.prefixes(public).half_widths(spreads["ranks"], public)
+    public = scheduled.public(PublicRandomness(1))
+    noise_distributions = {
+        name: planned_query.noise_distribution for name, planned_query in scheduled.queries.items()
+    }
+    half = learner.prefixes(public).half_widths(noise_distributions["ranks"], public)
     assert half.shape == (9, 1025)
     assert 80 < half.max() <= 110
-    (line,) = learner.forecast(public, spreads)
+    (line,) = learner.forecast(public, noise_distributions)
     assert line.startswith(f"9 quantiles of x: every rank known within {half.max():.4g}, all")
 
 
 def test_a_public_number_of_records_makes_bars_narrower_but_not_by_group():
-    law = NormalSpread(width=3.0)
+    distribution = NormalDistribution(width=3.0)
     learner = Quantiles(column="x", quantiles=DECILES, points=101, method="prefixes")
 
     def widest(learner, records):
         public = public_facts(records=records)
-        return learner.prefixes(public).half_widths(law, public)
+        return learner.prefixes(public).half_widths(distribution, public)
 
     known = widest(learner, 500)
     assert known.max() < widest(learner, None).max()

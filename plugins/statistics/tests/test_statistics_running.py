@@ -14,9 +14,9 @@ from dpcore import (
     REPLACE_ONE,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
     Session,
 )
 from dpcore.claims.accounting.budget import PrivacyBudget
@@ -26,7 +26,7 @@ from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.domain.columns import Dates, day
 from dpcore.domain.domain import People
 from dpcore.errors import ParameterError
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore.private.opening import open_table
 from dpcore_models.solvers.banded import square_root_bands
 from dpcore_statistics.running import Running
@@ -61,7 +61,7 @@ def measured(rows, weights, *, total):
 
 def claimed(learner, adjacency, people=None):
     records = 3 if adjacency is REPLACE_ONE else None
-    public = Public(domain=facts(records, people), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=facts(records, people), randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     return StatisticBound().sensitivity(query, learner, public, adjacency), query, public
 
@@ -103,14 +103,14 @@ def test_the_sum_is_that_of_its_definition_in_blocks_and_record_by_record(total)
     costs = [float(cost) for cost in rng.uniform(-1, 4, 40)]
     plan = planned(learner, domain=public.domain)
     table = {"t": times, "cost": costs}
-    train = open_table(plan.request, table, SecretCoins.rehearsal(1)).train
+    train = open_table(plan.request, table, SecretRandomness.rehearsal(1)).train
     value = learner.total_of(query, train, public)
     exact = measured([*zip(times, costs, strict=True)], learner.weights(public), total=total)
     assert np.allclose(value.floats(), exact, atol=1e-6 if total else 0)
-    alone = sum(
+    single = sum(
         learner.contributions(query, train.take(np.array([i])), public)[0] for i in range(40)
     )
-    assert np.array_equal(alone, value.floats())
+    assert np.array_equal(single, value.floats())
 
 
 def planned(learner, *, domain=None, mechanism=None, adjacency=ADD_REMOVE, delta=1e-6):
@@ -128,21 +128,27 @@ def test_bars_of_periods_and_totals_are_those_of_the_inverse(kind):
     learner = Running(column="t", edges=tuple(range(11)))
     plan = planned(learner, mechanism=kind())
     (scheduled,) = plan.schedule.releases
-    (ask,) = plan.schedule.asks
-    public = Public(domain=scheduled.part, coins=PublicCoins(1), mu=scheduled.mu)
+    (planned_query,) = plan.schedule.queries
+    public = Public(domain=scheduled.part, randomness=PublicRandomness(1), mu=scheduled.mu)
     weights = learner.weights(public)
     matrix = sum(k * np.eye(10, k=-i) for i, k in enumerate(weights))
     inverse = np.linalg.inv(matrix)
     for half, rows in zip(
-        learner.half_widths(ask.spread, public),
+        learner.half_widths(planned_query.noise_distribution, public),
         (inverse, np.cumsum(inverse, axis=0)),
         strict=True,
     ):
         lengths = np.linalg.norm(rows, axis=1)
-        reach = ask.spread.rounding * np.abs(rows).sum(axis=1)
-        share = -math.expm1(math.log1p(-0.05) / 20)
-        assert (half >= lengths * ask.spread.quantile(share) + reach - 1e-12).all()
-        assert np.allclose(half, lengths * ask.spread.quantile(share) + reach, rtol=1e-9)
+        cutoff = planned_query.noise_distribution.rounding * np.abs(rows).sum(axis=1)
+        proportion = -math.expm1(math.log1p(-0.05) / 20)
+        assert (
+            half >= lengths * planned_query.noise_distribution.quantile(proportion) + cutoff - 1e-12
+        ).all()
+        assert np.allclose(
+            half,
+            lengths * planned_query.noise_distribution.quantile(proportion) + cutoff,
+            rtol=1e-9,
+        )
 
 
 def test_bars_of_all_periods_and_totals_hold_together():
@@ -154,7 +160,7 @@ def test_bars_of_all_periods_and_totals_hold_together():
     counts = np.histogram(table["t"], bins=range(11))[0]
     right = 0
     for seed in range(150):
-        (model,) = plan.run(table, secret=SecretCoins.rehearsal(seed)).models.values()
+        (model,) = plan.run(table, secret=SecretRandomness.rehearsal(seed)).models.values()
         pairs = ((model.tables["periods"], counts), (model.tables["totals"], np.cumsum(counts)))
         right += all(
             ((figures.low <= exact) & (exact <= figures.high)).all() for figures, exact in pairs
@@ -165,13 +171,14 @@ def test_bars_of_all_periods_and_totals_hold_together():
 def errors(bands, periods=60):
     """Root mean squares of the deviations of totals and of periods, per unit of mu = 1."""
     learner = Running(column="t", edges=tuple(np.linspace(0, 10, periods + 1)), bands=bands)
-    public = Public(domain=facts(), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=facts(), randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
-    spread = NormalSpread(width=query.sum.clip)
+    deviation = NormalDistribution(width=query.sum.clip)
     # Half-widths are one quantile times the deviation.
-    quantile = spread.quantile(-math.expm1(math.log1p(-0.05) / (2 * periods))) / spread.width
+    quantile = deviation.quantile(-math.expm1(math.log1p(-0.05) / (2 * periods))) / deviation.width
     return [
-        float(np.sqrt((half**2).mean())) / quantile for half in learner.half_widths(spread, public)
+        float(np.sqrt((half**2).mean())) / quantile
+        for half in learner.half_widths(deviation, public)
     ]
 
 
@@ -179,8 +186,8 @@ def test_totals_have_less_noise_than_single_periods_or_a_tree_would_give():
     """60 months: 40.0 % of the error of independent noise; a binary tree with least squares has
     45.1 %, and without them (6 levels and one) at least 60 %."""
     single, total = errors(None)
-    alone, added = errors(1)
-    assert alone == pytest.approx(1.0, rel=1e-5)
+    only, added = errors(1)
+    assert only == pytest.approx(1.0, rel=1e-5)
     assert added == pytest.approx(math.sqrt(61 / 2), rel=1e-5)
     assert total / added == pytest.approx(0.400, abs=5e-4)
     assert single == pytest.approx(1.734, abs=5e-3)
@@ -201,7 +208,9 @@ def test_totals_have_less_noise_than_single_periods_or_a_tree_would_give():
 
 def test_months_are_cut_where_the_calendar_cuts_them():
     dates = Dates.between(date(2023, 1, 15), date(2023, 4, 2))
-    public = Public(domain=Domain(columns={"t": dates}, exact=None), coins=PublicCoins(1), mu=1.0)
+    public = Public(
+        domain=Domain(columns={"t": dates}, exact=None), randomness=PublicRandomness(1), mu=1.0
+    )
     assert Running(column="t", every="month").periods(public).labels == (
         "[2023-01-15, 2023-02-01)",
         "[2023-02-01, 2023-03-01)",
@@ -248,7 +257,9 @@ def test_persons_cost_all_their_records_or_are_clipped_over_all_periods(total):
         for fields in ({}, {"clip": "person", "states_unit": total is not None})
     ]  # fmt: skip
     one = planned(Running(column="t", edges=EDGES, amount=total))
-    of_one, of_three, clipped = (plan.schedule.asks[0].sensitivity.value for plan in (one, *plans))
+    of_one, of_three, clipped = (
+        plan.schedule.queries[0].sensitivity.value for plan in (one, *plans)
+    )
     assert of_three == pytest.approx(3 * of_one, rel=1e-6)
     assert clipped == pytest.approx(of_one, rel=1e-6)
     rng = np.random.default_rng(0)
@@ -258,14 +269,14 @@ def test_persons_cost_all_their_records_or_are_clipped_over_all_periods(total):
         "cost": rng.uniform(-1, 4, 40),
     }
     for plan in plans:
-        (model,) = plan.run(table, secret=SecretCoins.rehearsal(1)).models.values()
+        (model,) = plan.run(table, secret=SecretRandomness.rehearsal(1)).models.values()
         assert np.isfinite(model.tables["totals"].estimate).all()
 
 
 def test_laplace_noise_is_put_on_the_periods_themselves():
     plan = planned(Running(column="t", edges=EDGES), mechanism=Laplace(), delta=0.0)
-    (ask,) = plan.schedule.asks
-    assert ask.sensitivity.value == 64.0
+    (planned_query,) = plan.schedule.queries
+    assert planned_query.sensitivity.value == 64.0
 
 
 def test_the_example_runs_on_its_file_and_replays(tmp_path):

@@ -69,9 +69,9 @@ def test_a_run_publishes_tables_that_replay(spec, tmp_path):
         rows = list(csv.DictReader(file))
     assert [row["day"] for row in rows] == ["[2024-01-01, 2024-07-01)", "[2024-07-01, 2024-12-31]"]
     assert [float(row["estimate"]) for row in rows] == list(loaded.table("seasons")["estimate"])
-    told = json.loads((made.kept / "ages.table.json").read_text())["ages"]
-    assert [bars["level"] for bars in told["intervals"]] == [0.95]
-    assert tuple(told["columns"]["estimate"]) == ages["estimate"]
+    output = json.loads((made.kept / "ages.table.json").read_text())["ages"]
+    assert [intervals["level"] for intervals in output["intervals"]] == [0.95]
+    assert tuple(output["columns"]["estimate"]) == ages["estimate"]
     with pytest.raises(RequestError, match="patients, ages, seasons"):
         loaded.table()
     with pytest.raises(NoModelError, match=r"no model: 'patients' is a Statistics.*models\[NAME\]"):
@@ -88,18 +88,18 @@ def test_a_changed_table_does_not_replay(spec, tmp_path):
 
 def test_check_tells_the_bars_before_any_record_is_read(spec):
     (spec.parent / "patients.csv").unlink()
-    told = CliRunner().invoke(app, ["check", str(spec), "--explain"])
-    assert told.exit_code == 0, told.output
-    assert "patients: count +- " in told.output
-    assert "ages: mean of age about +- " in told.output
-    assert "seasons: each of 2 counts +- " in told.output
-    assert "(95 %)" in told.output
-    assert "age: a number in [0, 100], or missing" in told.output
+    message = CliRunner().invoke(app, ["check", str(spec), "--explain"])
+    assert message.exit_code == 0, message.output
+    assert "patients: count +- " in message.output
+    assert "ages: mean of age about +- " in message.output
+    assert "seasons: each of 2 counts +- " in message.output
+    assert "(95 %)" in message.output
+    assert "age: a number in [0, 100], or missing" in message.output
 
 
 def test_the_bar_that_check_tells_is_the_published_one(spec, tmp_path):
-    told = CliRunner().invoke(app, ["check", str(spec)]).output
-    half = float(told.split("patients: count +- ")[1].split()[0])
+    message = CliRunner().invoke(app, ["check", str(spec)]).output
+    half = float(message.split("patients: count +- ")[1].split()[0])
     figures = dpcore.run(spec, runs=tmp_path / "runs").table("patients")
     assert figures["high"][0] - figures["estimate"][0] == half
 
@@ -130,7 +130,7 @@ def _identity():
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "caught"),
     [
         (("  source: patients.csv\n", "  source: patients.csv\n  target: cost\n"), "target"),
         (("    columns:\n", "    target: [0, 1]\n    columns:\n"), "target"),
@@ -140,9 +140,9 @@ def _identity():
         ),
     ],
 )
-def test_half_a_target_and_its_evaluation_are_refused(spec, changed, told):
+def test_half_a_target_and_its_evaluation_are_refused(spec, changed, caught):
     spec.write_text(SPEC.replace(*changed))
-    with pytest.raises(SpecError, match=told):
+    with pytest.raises(SpecError, match=caught):
         dpcore.load_spec(spec)
 
 

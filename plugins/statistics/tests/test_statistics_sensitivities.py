@@ -13,10 +13,10 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Refused,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
@@ -27,7 +27,7 @@ from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.total import Total
 from dpcore_statistics.variance import FREE, Variance
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 X = (0.0, 2.5, 5.0, 7.0, 10.0, None)  # None: missing
 ROOT = math.sqrt(0.5)
 
@@ -61,7 +61,7 @@ def distance(first, second, norm):
 def claimed(learner, adjacency, missing=False, mu=1.0):
     """(what is claimed, the query, public facts)."""
     records = 2 if adjacency is REPLACE_ONE else None
-    public = Public(domain=facts(records, missing), coins=PublicCoins(1), mu=mu)
+    public = Public(domain=facts(records, missing), randomness=PublicRandomness(1), mu=mu)
     (query,) = learner.queries(public)
     return StatisticBound().sensitivity(query, learner, public, adjacency), query, public
 
@@ -200,7 +200,7 @@ def test_a_public_number_of_records_is_not_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("learner", "told"),
+    ("learner", "caught"),
     [
         (Histogram(column="x", edges=(0, 5, 5, 10)), "each above the one before"),
         (Histogram(column="x", edges=(0, 7, 5, 10)), "each above the one before"),
@@ -219,8 +219,8 @@ def test_a_public_number_of_records_is_not_asked_for():
         (Count(where={"y": ["a"]}), "a declared column"),
     ],
 )
-def test_what_cannot_be_is_refused_when_priced(learner, told):
-    with pytest.raises(ParameterError, match=told):
+def test_what_cannot_be_is_refused_when_priced(learner, caught):
+    with pytest.raises(ParameterError, match=caught):
         claimed(learner, ADD_REMOVE)
 
 
@@ -232,7 +232,7 @@ def test_weights_that_cannot_be_are_refused(weight):
 
 def test_rows_scaled_to_a_norm_are_refused():
     public = Public(
-        domain=Domain(columns={"x": Range(0, 1)}, norm=0.5), coins=PublicCoins(1), mu=1.0
+        domain=Domain(columns={"x": Range(0, 1)}, norm=0.5), randomness=PublicRandomness(1), mu=1.0
     )
     with pytest.raises(ParameterError, match="norm"):
         Mean(column="x").queries(public)

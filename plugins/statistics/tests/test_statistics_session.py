@@ -18,7 +18,7 @@ from dpcore import (
     Categories,
     Domain,
     PrivacyBudget,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Session,
 )
@@ -60,7 +60,7 @@ def left(one):
 
 def test_every_release_is_a_table_and_takes_its_part_of_the_budget():
     one, before = session(epsilon=3.0), []
-    for ask in (
+    for query in (
         lambda: one.count(epsilon=0.3),
         lambda: one.count(epsilon=0.3, where={"g": ["a"]}),
         lambda: one.sum("x", epsilon=0.3),
@@ -70,7 +70,7 @@ def test_every_release_is_a_table_and_takes_its_part_of_the_budget():
         lambda: one.quantiles("x", (0.25, 0.5), epsilon=0.3, points=51),
     ):
         before.append(left(one))
-        figures = ask()
+        figures = query()
         assert (figures.low <= figures.estimate).all()
         assert (figures.estimate <= figures.high).all()
     groups = one.group_by("g", epsilon=0.3, column="x")
@@ -164,8 +164,8 @@ def _multiplier(epsilon):
     plan = price_learner(
         Mean(column="x"), domain=FACTS, adjacency=ADD_REMOVE, epsilon=epsilon, delta=1e-6
     )
-    (ask,) = plan.schedule.releases[0].asks.values()
-    return ask.mechanism.noise_multiplier
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    return planned_query.mechanism.noise_multiplier
 
 
 def test_what_exceeds_the_budget_is_refused_before_the_table_is_read():
@@ -279,8 +279,8 @@ def test_a_question_encodes_the_columns_that_it_uses_and_reads_no_cell_again(mon
 
     made = KeptColumn.__init__
 
-    def noting(self, held):
-        made(self, held)
+    def noting(self, covered):
+        made(self, covered)
         object.__setattr__(self, "readings", Noting())
 
     monkeypatch.setattr(KeptColumn, "__init__", noting)
@@ -362,7 +362,7 @@ LONE = PrivacyBudget(epsilon=1.0, delta=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "error_info"),
     [
         (lambda: Session(1.0, FACTS, table()), "a PrivacyBudget or a Ledger, got budget="),
         (lambda: Session(LONE, {"x": [0, 1]}, table()), "a Domain, which declares every column"),
@@ -385,8 +385,8 @@ LONE = PrivacyBudget(epsilon=1.0, delta=1e-6)
         ),
     ],
 )
-def test_what_a_newcomer_gets_wrong_has_one_line_that_says_so(make, told):
-    with pytest.raises(DpcoreError, match=re.escape(told)) as caught:
+def test_what_a_newcomer_gets_wrong_has_one_line_that_says_so(make, error_info):
+    with pytest.raises(DpcoreError, match=re.escape(error_info)) as caught:
         make()
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 250
@@ -421,7 +421,7 @@ def test_questions_that_are_asked_together_are_charged_once_and_say_their_bars_b
     plan = one.plan(QUESTIONS, epsilon=0.5)
     assert one.left == before
     forecasts = [
-        line for entry in plan.schedule.releases for line in entry.forecast(PublicCoins(0))
+        line for entry in plan.schedule.releases for line in entry.forecast(PublicRandomness(0))
     ]
     figures = one.ask(QUESTIONS, epsilon=0.5)
     assert [release.name for release in one.releases] == [
@@ -444,7 +444,11 @@ def test_together_the_weighted_variance_is_least(delta, power):
     learners = [Mean(column="x") for _ in weights]
     plan = one.plan(learners, epsilon=1.0, weights=weights)
     (stds,) = zip(
-        *[(ask.spread.std,) for entry in plan.schedule.releases for ask in entry.asks.values()],
+        *[
+            (planned_query.noise_distribution.std,)
+            for entry in plan.schedule.releases
+            for planned_query in entry.queries.values()
+        ],
         strict=True,
     )
     parts = np.array([1 / std for std in stds])
@@ -481,18 +485,18 @@ def test_each_learner_is_a_method_with_the_mechanism_of_a_spec():
         one.workload("x", bins=8, epsilon=1.0)
         assert len(one.releases) == 11
     # That a key appears at all takes most of delta.
-    for ask in (
+    for query in (
         lambda one: one.private_keys("t", epsilon=2.0),
         lambda one: one.private_groups("t", "x", epsilon=2.0),
     ):
         budget = PrivacyBudget(epsilon=2, delta=1e-6)
         with Session(budget, domain, records, replaying=HERE) as one:
-            ask(one)
+            query(one)
             assert len(one.releases) == 1
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "query",
     [
         lambda one: one.histogram("x", epsilon=0.1, edges=5),
         lambda one: one.group_by(None, epsilon=0.1),
@@ -510,9 +514,9 @@ def test_each_learner_is_a_method_with_the_mechanism_of_a_spec():
         lambda one: session(public=[1]),
     ],
 )
-def test_what_is_of_another_type_is_refused_in_words_and_costs_nothing(ask):
+def test_what_is_of_another_type_is_refused_in_words_and_costs_nothing(query):
     one = session(replaying=HERE)
     with pytest.raises(DpcoreError):
-        ask(one)
+        query(one)
     assert one.releases == ()
     assert one._sums.charges == 0

@@ -15,7 +15,7 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
 )
 from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
@@ -78,7 +78,7 @@ def claim_of(learner, domain, adjacency, distance):
     return next(claim for _, claim in claims if claim.distance == distance).value
 
 
-def farthest(first, second, distance):
+def diameter(first, second, distance):
     order = {"l1": 1, "l2": 2}[distance]
     return max(np.linalg.norm(second - row, ord=order, axis=1).max() for row in first)
 
@@ -109,12 +109,12 @@ def test_a_claim_is_the_farthest_of_all_records(name, relation, distance, by):
         rows = rows[:, :1]  # the number of all records is public
     domain = facts(len(ROWS) if is_replaced else None)
     claim = claim_of(learner, domain, relation, distance)
-    far = farthest(rows, rows if is_replaced else np.zeros((1, rows.shape[1])), distance)
-    assert far <= claim * (1 + 1e-12)
+    tail = diameter(rows, rows if is_replaced else np.zeros((1, rows.shape[1])), distance)
+    assert tail <= claim * (1 + 1e-12)
     # By group and with a condition on the group, no record is ever in the second one.
     is_attained = not (by and "where" in name)
-    assert not is_attained or far == pytest.approx(claim, rel=1e-6)
-    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    assert not is_attained or tail == pytest.approx(claim, rel=1e-6)
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     table = dict(zip("xyg", map(list, zip(*ROWS, strict=True)), strict=True))
     records = project_table(domain, table)
@@ -132,9 +132,9 @@ def test_a_person_moves_it_by_what_is_claimed(name, relation, distance, records)
     several, people = persons(rows, records), People(column="id", records=records)
     claim = claim_of(learner, facts(people=people), people.relation(relation), distance)
     others = several if relation is REPLACE_ONE else np.zeros((1, 2))
-    far = farthest(several, others, distance)
-    assert far <= claim * (1 + 1e-12)
-    assert far >= claim / 2.01
+    tail = diameter(several, others, distance)
+    assert tail <= claim * (1 + 1e-12)
+    assert tail >= claim / 2.01
 
 
 def test_a_ratio_without_absent_records_moves_by_the_diagonal_of_its_box():
@@ -224,13 +224,13 @@ def lab_of_top(counts, k, known=False, epsilon=1.0, **fields):
     return Lab.of(plan(learner, Gaussian(), domain, relation, epsilon), table)
 
 
-@pytest.mark.parametrize("shares", [False, True])
+@pytest.mark.parametrize("proportions", [False, True])
 @pytest.mark.parametrize("known", [False, True])
-def test_the_largest_counts_are_published_with_bars_that_allow_for_the_choice(known, shares):
+def test_the_largest_counts_are_published_with_bars_that_allow_for_the_choice(known, proportions):
     """All cells are alike: whichever is picked was lucky, and its bar must hold all the same."""
     counts, draws, k = [60] * len(NAMES), 100, 2
-    lab = lab_of_top(counts, k, known, shares=shares)
-    truth, hits = (1 / len(NAMES) if shares else 60.0), 0
+    lab = lab_of_top(counts, k, known, shares=proportions)
+    truth, hits = (1 / len(NAMES) if proportions else 60.0), 0
     for seed in range(draws):
         (figures,) = lab.published(seed).tables.values()
         assert len(figures.estimate) == k
@@ -272,10 +272,10 @@ def test_a_top_is_rows_of_the_histogram_in_every_group():
 def test_a_session_asks_them_by_name():
     domain, budget = facts(SIZE, missing=False), PrivacyBudget(epsilon=9, delta=1e-6)
     with dpcore.Session(budget, domain, TABLE, replaying=HERE) as session:
-        share = session.share({"x": {"from": 0}}, by="g", epsilon=1.0)
+        proportion = session.share({"x": {"from": 0}}, by="g", epsilon=1.0)
         ratio = session.ratio("x", "y", epsilon=1.0)
         (cell,) = session.top("g", 1, epsilon=1.0)["g"]
-        assert share["g"] == ("a", "b")
+        assert proportion["g"] == ("a", "b")
         assert ratio["statistic"] == ("x per y",)
         assert cell == "b"
         assert len(session.releases) == 3
@@ -290,6 +290,6 @@ def test_shares_of_a_sample_have_an_interval_about_the_population(known):
     for seed in range(draws):
         table = {**TABLE, "x": rng.uniform(-4, 2, SIZE)}
         (figures,) = Lab.of(priced, table).published(seed).tables.values()
-        bars = figures.population
-        hits += bool(bars.low[0] <= 1 / 3 <= bars.high[0])
+        intervals = figures.population
+        hits += bool(intervals.low[0] <= 1 / 3 <= intervals.high[0])
     assert hits >= band(draws)[0]

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Public, PublicCoins, SecretCoins
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Public, PublicRandomness, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.encoding.tables import project_table
@@ -18,7 +18,7 @@ from dpcore_statistics.workload import Workload
 
 from statistics_checks import Lab, band, domain, hits, plan
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 GROUPS = Categories(("a", "b", "c"))
 MARGINS = {"g": ("g",), "x": ("x",), "both": ("x", "g")}
 
@@ -34,7 +34,7 @@ def data(size, seed=0):
 
 def claim_of(learner, adjacency, mu=1.0):
     public = Public(
-        domain=facts(2 if adjacency is REPLACE_ONE else None), coins=PublicCoins(1), mu=mu
+        domain=facts(2 if adjacency is REPLACE_ONE else None), randomness=PublicRandomness(1), mu=mu
     )
     (query,) = learner.queries(public)
     return StatisticBound().sensitivity(query, learner, public, adjacency), query, public
@@ -164,7 +164,7 @@ def test_all_tables_are_covered_together(size):
 
 
 @pytest.mark.parametrize(
-    ("learner", "told"),
+    ("learner", "caught"),
     [
         (Table(marginals={}), "1 to"),
         (Table(marginals={"t": ()}), "different columns"),
@@ -183,6 +183,6 @@ def test_all_tables_are_covered_together(size):
         (Workload(column="g", ask_for="sums"), "prefixes, ranges or cells"),
     ],
 )
-def test_what_cannot_be_is_refused_when_priced(learner, told):
-    with pytest.raises(ParameterError, match=told):
+def test_what_cannot_be_is_refused_when_priced(learner, caught):
+    with pytest.raises(ParameterError, match=caught):
         claim_of(learner, ADD_REMOVE)

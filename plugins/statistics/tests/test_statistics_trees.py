@@ -7,12 +7,12 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Public, PublicCoins, SecretCoins
+from dpcore import ADD_REMOVE, REPLACE_ONE, Public, PublicRandomness, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.claims.pricing.unit_claims import of_persons
 from dpcore.encoding.tables import project_table
-from dpcore.interval import LaplaceSpread, NormalSpread
+from dpcore.interval import LaplaceDistribution, NormalDistribution
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.strategies import (
     best_strategy,
@@ -27,7 +27,7 @@ from dpcore_statistics.workload import Workload
 
 from statistics_checks import Lab, band, domain, hits, plan
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 UNIVERSE = (0.0, 0.3, 3.3, 5.0, 7.0, 10.0)
 
 
@@ -37,7 +37,7 @@ UNIVERSE = (0.0, 0.3, 3.3, 5.0, 7.0, 10.0)
 def test_no_person_moves_a_tree_farther_and_one_moves_it_as_far(relation, mu, records):
     """All sums of up to k records of six values, by brute force."""
     learner = Workload(column="x", bins=40)
-    public = Public(domain=domain(), coins=PublicCoins(1), mu=mu)
+    public = Public(domain=domain(), randomness=PublicRandomness(1), mu=mu)
     (query,) = learner.queries(public)
     claim = of_persons(
         query,
@@ -58,12 +58,12 @@ def test_no_person_moves_a_tree_farther_and_one_moves_it_as_far(relation, mu, re
         for size in range(1, records + 1)
         for chosen in itertools.combinations_with_replacement(range(len(rows)), size)
     ]
-    farthest = max(np.linalg.norm(total, ord=order) for total in sums)
+    diameter = max(np.linalg.norm(total, ord=order) for total in sums)
     if relation is REPLACE_ONE:
         pairs = itertools.combinations(sums, 2)
-        farthest = max(farthest, *(np.linalg.norm(a - b, ord=order) for a, b in pairs))
-    assert farthest <= claim.value
-    assert farthest == pytest.approx(claim.value, rel=3e-3 if mu else 3e-6)
+        diameter = max(diameter, *(np.linalg.norm(a - b, ord=order) for a, b in pairs))
+    assert diameter <= claim.value
+    assert diameter == pytest.approx(claim.value, rel=3e-3 if mu else 3e-6)
 
 
 def test_a_thousand_prefixes_without_delta_are_known_within_105_together():
@@ -71,15 +71,17 @@ def test_a_thousand_prefixes_without_delta_are_known_within_105_together():
     learner = Workload(column="x", bins=1024)
     priced = plan(learner, Laplace(), domain(), delta=0.0, epsilon=0.5)
     (scheduled,) = priced.schedule.releases
-    (ask,) = scheduled.asks.values()
-    public = scheduled.public(PublicCoins(1))
-    found = learner.half_widths(ask.spread, public)
+    (planned_query,) = scheduled.queries.values()
+    public = scheduled.public(PublicRandomness(1))
+    found = learner.half_widths(planned_query.noise_distribution, public)
     assert 80 < found.max() <= 105
-    before = attrs.evolve(learner, bars="single").half_widths(ask.spread, public)
+    before = attrs.evolve(learner, bars="single").half_widths(
+        planned_query.noise_distribution, public
+    )
     assert before[-1] == pytest.approx(20_351, rel=2e-3)
     assert (
         "all together; their variance is at most 6.98 times the least"
-        in learner.expected(public, ask.spread)[0]
+        in learner.expected(public, planned_query.noise_distribution)[0]
     )
 
 
@@ -90,9 +92,9 @@ def test_many_prefixes_have_no_wider_bar_than_by_the_root_of_the_triangle(n_is_p
     root = strategy(tuple(map(tuple, prefixes(cells).tolist())))
     found = best_strategy("prefixes", cells, False, n_is_public)
     assert np.allclose(found.answers @ found.measured, prefixes(cells))
-    before = (root.longest_column, root.farthest_columns)[moved] * root.lengths.l2
+    before = (root.longest_column, root.largest_column_distance)[moved] * root.lengths.l2
     assert (longest_columns(found)[moved] * found.lengths.l2 <= before * (1 + 1e-6)).all()
-    exact = (found.longest_column, found.farthest_columns)
+    exact = (found.longest_column, found.largest_column_distance)
     assert longest_columns(found) == pytest.approx(exact, rel=1e-9)
     # Never below the farthest two, in fractions.
     columns = found.measured.T
@@ -110,14 +112,14 @@ def test_many_prefixes_have_no_wider_bar_than_by_the_root_of_the_triangle(n_is_p
 @pytest.mark.parametrize("kind", ["prefixes", "ranges"])
 @pytest.mark.parametrize("cells", [1, 2, 6, 30, 90])
 def test_bars_are_never_wider_than_those_of_each_number_alone(kind, cells):
-    law = NormalSpread(width=3.0, step=0.01, rounding=0.005)
+    distribution = NormalDistribution(width=3.0, step=0.01, rounding=0.005)
     strategy = best_strategy(kind, cells, False)
     joint, single = (
-        joint_half_widths(strategy, law, 0.05),
-        single_half_widths(strategy.lengths, law, 0.05),
+        joint_half_widths(strategy, distribution, 0.05),
+        single_half_widths(strategy.lengths, distribution, 0.05),
     )
     assert (joint <= single).all()
-    pure = LaplaceSpread(scale=2.0, rounding=0.01)
+    pure = LaplaceDistribution(scale=2.0, rounding=0.01)
     tree = best_strategy(kind, cells, True)
     workload = {"prefixes": prefixes, "ranges": ranges}[kind](cells)
     assert tree.answers @ tree.measured == pytest.approx(workload)

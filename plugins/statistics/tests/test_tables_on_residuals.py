@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Public, PublicCoins, Range
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Public, PublicRandomness, Range
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
-from dpcore.interval import LaplaceSpread, NormalSpread, apart
+from dpcore.interval import LaplaceDistribution, NormalDistribution, apart
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.statistic import StatisticBound
@@ -48,21 +48,21 @@ workloads = st.lists(st.integers(2, 9), min_size=1, max_size=4).flatmap(
 
 def half_widths(learner, domain, relation):
     """By the formula: the sensitivity at mu = 1 times each table's noise, and all cells' bar."""
-    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     claim = StatisticBound().sensitivity(query, learner, public, relation)
-    spread = NormalSpread(width=claim.value, step=2.0**-30)
+    noise_distribution = NormalDistribution(width=claim.value, step=2.0**-30)
     measured = learner.measured(public)
     if measured is not None:
-        return measured.half_widths(spread, 0.05)
+        return measured.half_widths(noise_distribution, 0.05)
     tables = learner.tables_of(public)
     miss = apart(0.05, sum(table.size for table in tables))
-    return np.array([spread.within(miss) / table.weight for table in tables])
+    return np.array([noise_distribution.within(miss) / table.weight for table in tables])
 
 
 def deviations(learner, domain, relation):
     """The standard deviation of every table's cells at mu = 1, and how many cells there are."""
-    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
     (query,) = learner.queries(public)
     claim = StatisticBound().sensitivity(query, learner, public, relation)
     measured, tables = learner.measured(public), learner.tables_of(public)
@@ -131,7 +131,7 @@ def test_counts_of_all_records_add_up_to_their_public_number(learner):
 
 def test_counts_of_all_groups_add_up_to_a_public_number_of_records():
     domain, table = facts([4, 3], True), {"c0": [0, 1, 2, 3] * 25, "c1": [0, 1] * 50}
-    bars = []
+    intervals = []
     for strategy in ("basis", "cells"):
         learner = Histogram(column="c0", by=("c1",), strategy=strategy)
         priced = plan(learner, Gaussian(), domain, REPLACE_ONE, 3.0)
@@ -139,10 +139,10 @@ def test_counts_of_all_groups_add_up_to_a_public_number_of_records():
         assert [*zip(figures["c1"], figures["c0"], strict=True)] == [
             *itertools.product(range(3), range(4))
         ]
-        bars.append((figures.high - figures.low)[figures.low > 0].min())
+        intervals.append((figures.high - figures.low)[figures.low > 0].min())
         if strategy == "basis":
             assert figures.unbiased.sum() == pytest.approx(100, abs=1e-9)
-    assert bars[0] < bars[1]
+    assert intervals[0] < intervals[1]
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 20.0])
@@ -210,7 +210,7 @@ def test_what_the_basis_cannot_do_is_measured_by_cells():
     single = Domain(columns={"x": Range(0, 1)}, exact=9)
     for domain, bins in ((binary, {}), (single, {"x": 1})):
         learner = Table(marginals={"all": tuple(domain.columns)}, bins=bins)
-        public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+        public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
         assert learner.measured(public) is None
         assert learner.queries(public)
 
@@ -285,27 +285,30 @@ def test_no_bar_is_wider_with_laplace_noise_in_l2(workload, known, weighted):
         "-".join(map(str, sorted(table))): tuple(f"c{i}" for i in sorted(table)) for table in sets
     }
     weights = {name: 1.0 + 2 * i for i, name in enumerate(marginals)} if weighted else {}
-    public = Public(domain=facts(sizes, known), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=facts(sizes, known), randomness=PublicRandomness(1), mu=1.0)
     half = []
     for strategy in ("basis", "cells"):
         learner = Table(marginals=marginals, weights=weights, strategy=strategy)
         (query,) = learner.queries(public)
         claim = StatisticBound().sensitivity(query, learner, public, RELATION[known])
         # The l1 length of that many numbers, which Laplace noise is calibrated to.
-        spread = LaplaceSpread(scale=claim.value * query.real_size**0.5)
+        noise_distribution = LaplaceDistribution(scale=claim.value * query.real_size**0.5)
         half.append(
-            [float(line.split("+- ")[1].split(",")[0]) for line in learner.expected(public, spread)]
+            [
+                float(line.split("+- ")[1].split(",")[0])
+                for line in learner.expected(public, noise_distribution)
+            ]
         )
     assert (np.array(half[0]) <= np.array(half[1]) * 1.001).all()
 
 
 def test_answers_of_a_workload_below_0_are_printed_as_0():
     domain = facts([30], False)
-    for bars in ("joint", "single"):
-        learner = Workload(column="c0", bars=bars)
+    for intervals in ("joint", "single"):
+        learner = Workload(column="c0", bars=intervals)
         lab = Lab.of(plan(learner, Gaussian(), domain, epsilon=0.2), {"c0": [20, 21]})
         (figures,) = lab.published(1).tables.values()
-        if bars == "single":
+        if intervals == "single":
             assert figures.unbiased is None
             assert (figures.estimate < 0).any()
             continue
@@ -331,7 +334,7 @@ def test_an_estimate_above_the_number_of_records_is_printed_as_that_number():
             column = list(figures).index("estimate")
             printed = [row[column] for row in figures.printed_rows()]
             assert [cell == "100*" for cell in printed] == above.tolist()
-            assert ("larger than can be" in figures.bars) == above.any()
+            assert ("larger than can be" in figures.interval_sentence) == above.any()
             # Without a bar nothing says how large a number may be.
             assert all("100*" not in row for row in figures.unstated().printed_rows())
         assert seen == {False, True}

@@ -138,9 +138,9 @@ class Descent:
         self, column: int, order: NDArray[np.intp], size: int, stream: Stream
     ) -> None:
         side = self._all[column]
-        coins = stream.words(order.size) >> np.uint64(63) == 0
-        # Looked at together first, and again when it is their turn: most rows would not move.
-        for block in np.split(order[coins], range(_BLOCK, order.size, _BLOCK)):
+        randomness = stream.words(order.size) >> np.uint64(63) == 0
+        # LastStep at together first, and again when it is their turn: most rows would not move.
+        for block in np.split(order[randomness], range(_BLOCK, order.size, _BLOCK)):
             values = self.rows.take(block, axis=0).T
             cells, sources = side.places(values), values[column]
             movable = np.flatnonzero(_best(side, cells, sources)[0] > side.columns.size)
@@ -148,9 +148,9 @@ class Descent:
                 batch = movable[start : start + size]
                 moves, targets = _move(side, cells.take(batch, axis=1), sources.take(batch))
                 self.rows[block[batch[moves]], column] = targets
-        self._tell_others(column)
+        self._update_others(column)
 
-    def _tell_others(self, column: int) -> None:
+    def _update_others(self, column: int) -> None:
         """Copy the residuals of a column to the columns that it is in tables with."""
         side, width = self._all[column], self._sizes[column]
         for others, start in zip(side.others, side.starts.tolist(), strict=True):

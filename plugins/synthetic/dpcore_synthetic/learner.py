@@ -34,7 +34,7 @@ from dpcore import (
 from dpcore.checks import confidence, positive_integer
 from dpcore.errors import ContractError, ParameterError, need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learner import AnyLearner
 from dpcore.learners.conversation import Conversation, Transcript
 from dpcore.models.figures import Statistics
@@ -220,13 +220,17 @@ class Rows(SummingLearner, Conversation):
         """PRIVATE: the same sum, by counting."""
         return self._asked(query, public).partial(query, block, public)
 
-    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+    def least_records(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> float:
         """Below about how many records the tables say nothing."""
-        return self.measuring(public).least_records(public, spreads)
+        return self.measuring(public).least_records(public, noise_distributions)
 
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+    def forecast(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> tuple[str, ...]:
         """How wide the bars of tables will be, and that rows have none."""
-        lines = self.measuring(public).forecast(public, spreads)
+        lines = self.measuring(public).forecast(public, noise_distributions)
         learner = self._of_pairs(public)
         plan = self._triples(learner, public)
         if plan.tables and learner.asks_count(public):
@@ -257,7 +261,7 @@ class Rows(SummingLearner, Conversation):
             triples = {table.name for table in measured.marginals if len(table.columns) == 3}
             few = {name: table for name, table in tables.tables.items() if name not in triples}
             tables = attrs.evolve(tables, tables=few)
-        stream = public.coins.stream("synthetic.rows")
+        stream = public.randomness.stream("synthetic.rows")
         codes = generate(display, self._count(display), self.sweeps, stream)
         names = [cells.column.name for cells in measured.cells]
         columns = {
@@ -283,7 +287,7 @@ def _comparisons(
 ) -> list[Comparison]:
     """Of every table: rows, display and unbiased answers, as shares of the cells with labels."""
     # Of the noise on the cells of every table; nothing is known of it if its law is unknown.
-    width = math.nan if answer.spread is None else answer.spread.std
+    width = math.nan if answer.noise_distribution is None else answer.noise_distribution.std
     labelled = zip(
         measured.plan.deviations(width).tolist(),
         measured.marginals,
@@ -301,8 +305,8 @@ def _comparisons(
         rows = measured.labelled(marginal, counts.astype(np.float64)) / len(codes)
         sides = tuple(tuple(map(str, cells.labels)) for cells in marginal.columns)
         cut = [len(side) for side in sides]
-        shares = (rows, shown / display.n, unbiased / display.n)
-        parts = [np.asarray(part).reshape(cut) for part in shares]
+        proportions = (rows, shown / display.n, unbiased / display.n)
+        parts = [np.asarray(part).reshape(cut) for part in proportions]
         comparisons.append(
             Comparison(
                 name=marginal.name,

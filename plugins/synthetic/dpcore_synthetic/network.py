@@ -146,16 +146,16 @@ def _shared_out(group: Integers, tables: Table, stream: Stream) -> Integers:
     # Within a group rows come in a public order, so that nothing else decides who gets which cell.
     order = np.lexsort((stream.words(group.size), group))
     values, sizes = np.unique(group, return_counts=True)
-    shares = np.array([in_units(tables[value]) for value in values.tolist()]).reshape(
+    proportions = np.array([in_units(tables[value]) for value in values.tolist()]).reshape(
         len(values), tables.shape[1]
     )
-    totals = shares.sum(axis=1)
+    totals = proportions.sum(axis=1)
     number = np.repeat(np.arange(len(values)), sizes)
     within = np.arange(group.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     offsets = draw_below(stream, totals)[number]
     # Below 2^24 rows times 2^38 units; every group has a range of its own in the search.
     positions = (within * totals[number] + offsets) // np.repeat(sizes, sizes)
-    ends = np.cumsum(shares, axis=1) + (np.arange(len(values)) << (PLACES + 1))[:, None]
+    ends = np.cumsum(proportions, axis=1) + (np.arange(len(values)) << (PLACES + 1))[:, None]
     places = np.searchsorted(ends.ravel(), positions + (number << (PLACES + 1)), side="right")
     cells = np.empty(group.size, dtype=np.int64)
     cells[order] = places - number * tables.shape[1]

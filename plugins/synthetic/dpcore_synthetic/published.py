@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.models.description import Bars, Described, Description, Matrix, Picture
+from dpcore.models.description import Described, Description, IntervalPicture, Matrix, Picture
 from dpcore.models.figures import Figures, Statistics
 from dpcore.sources.arrow_columns import needs_arrow
 
@@ -135,7 +135,8 @@ class Comparison:
     def distances(self) -> tuple[float, float, float]:
         """Total variation distances, in the order of `DISTANCES`."""
         to_display, to_unbiased = (
-            float(np.abs(self.rows - shares).sum() / 2) for shares in (self.display, self.unbiased)
+            float(np.abs(self.rows - proportions).sum() / 2)
+            for proportions in (self.display, self.unbiased)
         )
         return to_display, to_unbiased, self.noise
 
@@ -149,7 +150,11 @@ class Comparison:
         if len(self.labels) == 1:
             values = np.array([self.rows.ravel(), self.display.ravel()])
             title = f"{self.name}: share of rows"
-            return (Bars(title=title, at=self.labels[0], values=values, names=("rows", "display")),)
+            return (
+                IntervalPicture(
+                    title=title, at=self.labels[0], values=values, names=("rows", "display")
+                ),
+            )
         title = f"{self.name}: rows less display, in shares"
         return (
             Matrix(title=title, at=self.labels[1], names=self.labels[0],

@@ -33,7 +33,7 @@ USUAL = 10_000
 OFF = 1e-6
 """What a cell of a triple weighs where triples do not pay, a pair's being 1."""
 
-_SHARE, _PAYS, _ONE_WAY = 0.1, 0.05, 20.0
+_FRACTION, _PAYS, _ONE_WAY = 0.1, 0.05, 20.0
 
 
 @attrs.frozen(kw_only=True)
@@ -83,7 +83,7 @@ def plan_triples(
         tables=tuple(tuple(columns[i] for i in table) for table in covered),
         weights=_weights(workload, shapes),
         least=0.0 if names is not None
-        else 0.4 * freedom * math.sqrt(len(shapes) / _SHARE) * width / _PAYS,
+        else 0.4 * freedom * math.sqrt(len(shapes) / _FRACTION) * width / _PAYS,
     )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def _weights(pairs: Workload, shapes: Sequence[tuple[int, ...]]) -> tuple[float,
     costs = pairs.costs(np.array([_ONE_WAY if len(table) == 1 else 1.0 for table in pairs.tables]))
     # A block gets of the budget in proportion to the root of its cost times its length.
     remainder = float(np.sqrt(costs * pairs.lengths).sum())
-    squared = (_SHARE / (1 - _SHARE) * remainder / len(shapes)) ** 2
+    squared = (_FRACTION / (1 - _FRACTION) * remainder / len(shapes)) ** 2
     weights = (
         squared * math.prod(shape) / max(1, math.prod(side - 1 for side in shape)) ** 2
         for shape in shapes
@@ -115,12 +115,12 @@ def _weights(pairs: Workload, shapes: Sequence[tuple[int, ...]]) -> tuple[float,
 def with_triples(display: Display, measured: Measured, answer: Answer) -> Display:
     """The display with all measured triples, shrunk towards what its pairs say of three columns."""
     triples = tuple(table for table in measured.workload.tables if len(table) == 3)
-    if not triples or answer.spread is None:
+    if not triples or answer.noise_distribution is None:
         return display
     residuals = measured.plan.residuals
     released = np.ldexp(np.asarray(answer.value, dtype=np.float64), PLACES)
     estimates = residuals.estimates(released, measured.total, triples)
-    variances = residuals.noise(math.ldexp(answer.spread.std, PLACES)).tolist()
+    variances = residuals.noise(math.ldexp(answer.noise_distribution.std, PLACES)).tolist()
     noise: Mapping[Subset, float] = dict(zip(measured.workload.subsets, variances, strict=True))
     interactions: dict[Subset, Interaction] = {}
     for triple, table in zip(triples, estimates, strict=True):

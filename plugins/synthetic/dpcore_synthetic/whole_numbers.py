@@ -32,8 +32,8 @@ def apportion(table: NDArray[np.float64], count: int) -> Integers:
     Args:
         count: At most `MOST_ROWS`.
     """
-    shares = in_units(table).ravel()
-    quotas, remainders = np.divmod(shares * count, shares.sum())
+    proportions = in_units(table).ravel()
+    quotas, remainders = np.divmod(proportions * count, proportions.sum())
     short = count - int(quotas.sum())
     quotas[np.argsort(-remainders, kind="stable")[:short]] += 1
     return quotas.reshape(table.shape)

@@ -6,20 +6,20 @@ import math
 import numpy as np
 import pytest
 
-from dpcore import Answer, Categories, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore import Answer, Categories, Domain, Public, PublicRandomness, Range, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore_synthetic.learner import Rows
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 PAIRS = [*itertools.combinations(range(3), 2)]
 
 
 @pytest.mark.slow
 def test_all_bars_of_measured_cells_hold_together_as_often_as_is_stated():
     columns = {"x": Range(0, 8), "g": Categories(("a", "b", "c")), "h": Categories((0, 1))}
-    public = Public(domain=Domain(columns=columns), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=Domain(columns=columns), randomness=PublicRandomness(1), mu=1.0)
     rng = np.random.default_rng(7)
     x, g, h = rng.integers(0, 8, 300) + 0.5, rng.integers(0, 3, 300), rng.integers(0, 2, 300)
     table = {"x": x.tolist(), "g": ["abc"[value] for value in g], "h": h.tolist()}
@@ -42,7 +42,7 @@ def test_all_bars_of_measured_cells_hold_together_as_often_as_is_stated():
             scale = 20.0 if query.name == "count" else 3.0
             answer = Answer(
                 query=query, number=1, value=exact + noise.normal(0, scale, exact.shape),
-                mechanism=Gaussian(), spread=NormalSpread(width=scale),
+                mechanism=Gaussian(), noise_distribution=NormalDistribution(width=scale),
             )  # fmt: skip
             state = learner.update(state, answer)
         tables = learner._asked(answer.query, public).model(state).tables

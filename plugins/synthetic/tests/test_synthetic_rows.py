@@ -22,9 +22,9 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Dates
@@ -32,7 +32,7 @@ from dpcore.domain.domain import People
 from dpcore.encoding.columns import find_misfits
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore_statistics.columns import Cells
 from dpcore_statistics.marginals.display import Display
 from dpcore_statistics.marginals.learner import CHOICE
@@ -44,7 +44,7 @@ from dpcore_synthetic.network import first_rows, plan_steps
 from dpcore_synthetic.values import NumberGrid, values_of
 from dpcore_synthetic.whole_numbers import apportion, draw_below
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 PAIRS = [*itertools.combinations(range(3), 2)]
 
 
@@ -54,7 +54,7 @@ def public_of(mu=1.0, **names):
         "day": Dates(18000, 18100),
         "g": Categories(("a", "b, c", 3)),
     }
-    return Public(domain=Domain(columns=columns, **names), coins=PublicCoins(1), mu=mu)
+    return Public(domain=Domain(columns=columns, **names), randomness=PublicRandomness(1), mu=mu)
 
 
 def table_of(size, seed=0):
@@ -81,7 +81,7 @@ def released(learner, public, table, width=2.0, seed=0):
             number=1,
             value=exact + rng.normal(0, scale, exact.shape),
             mechanism=Gaussian(),
-            spread=NormalSpread(width=scale),
+            noise_distribution=NormalDistribution(width=scale),
         )
         state = learner.update(state, answer)
     return learner.model(state), state
@@ -118,11 +118,11 @@ def test_no_record_moves_an_ask_by_more_than_is_claimed(relation, people):
     records = project_table(public.domain, {name: [*column] for name, column in names})
     for query in learner.queries(public):
         claim = RowsBound().sensitivity(query, learner, public, relation).value
-        asks = [query] if query.name == "count" else [
+        query_count = [query] if query.name == "count" else [
             attrs.evolve(query, args={CHOICE: choice}) for choice in range(len(CHOICES))
         ]  # fmt: skip
-        for ask in asks:
-            rows = learner.contributions(ask, records, public)
+        for planned_query in query_count:
+            rows = learner.contributions(planned_query, records, public)
             lengths = np.linalg.norm(rows, axis=1)
             distances = np.linalg.norm(rows[:, None] - rows[None], axis=2)
             moved = lengths if relation is ADD_REMOVE else np.append(distances.ravel(), lengths)
@@ -167,7 +167,7 @@ def test_every_value_counts_in_the_cell_that_it_was_drawn_for():
     }
     records = project_table(public.domain, columns)
     display = learner.display(state.answers[-1], public)
-    stream = public.coins.stream("synthetic.rows")
+    stream = public.randomness.stream("synthetic.rows")
     codes = generate(display, round(display.n), learner.sweeps, stream)
     for number, cells in enumerate(measured.cells):
         index = cells.index(records)
@@ -192,7 +192,7 @@ def test_the_tables_are_published_with_bars_and_distances_without():
     assert (tables["x-g"].display >= 0).all()
     quality = tables["rows_quality"]
     assert np.isinf(quality.low).all()
-    assert "no interval follows" in quality.bars
+    assert "no interval follows" in quality.interval_sentence
     near = [v for v, what in zip(quality.estimate, quality["distance"], strict=True)
             if what == "rows to display"]  # fmt: skip
     assert max(near) < 0.05
@@ -226,7 +226,7 @@ def test_one_cell_and_fewer_records_than_columns_give_rows():
     columns = {f"c{number}": Categories(("a", "b")) for number in range(8)}
     public = Public(
         domain=Domain(columns={**columns, "single": Range(0, 1)}),
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
         mu=1.0,
     )
     table = {name: ["a", "b", "a"] for name in columns} | {"single": [0.5, 0.5, 0.5]}
@@ -249,15 +249,19 @@ def test_the_claim_holds_after_any_answer_to_the_first_ask(count):
     learner, public = Rows(bins={"x": 2, "day": 2}, target="g"), public_of()
     state = learner.start(public)
     query = learner.ask(state)
-    spread = NormalSpread(width=1.0)
+    noise_distribution = NormalDistribution(width=1.0)
     answer = Answer(
-        query=query, number=1, value=np.array([count]), mechanism=Gaussian(), spread=spread
+        query=query,
+        number=1,
+        value=np.array([count]),
+        mechanism=Gaussian(),
+        noise_distribution=noise_distribution,
     )
-    ask = learner.ask(learner.update(state, answer))
+    planned_query = learner.ask(learner.update(state, answer))
     records = project_table(public.domain, table_of(12))
-    rows = learner.contributions(ask, records, public)
+    rows = learner.contributions(planned_query, records, public)
     for relation in (ADD_REMOVE, REPLACE_ONE):
-        claim = RowsBound().sensitivity(ask, learner, public, relation).value
+        claim = RowsBound().sensitivity(planned_query, learner, public, relation).value
         moved = rows if relation is ADD_REMOVE else (rows[:, None] - rows[None]).reshape(144, -1)
         assert np.linalg.norm(moved, axis=1).max() <= claim
 
@@ -284,21 +288,27 @@ def exact_residuals(learner, public, records):
     state = learner.start(public)
     query = learner.ask(state)
     value = learner.statistic(query, records, public, SECRET).floats()
-    spread = NormalSpread(width=1.0)
-    answer = Answer(query=query, number=1, value=value, mechanism=Gaussian(), spread=spread)
+    noise_distribution = NormalDistribution(width=1.0)
+    answer = Answer(
+        query=query,
+        number=1,
+        value=value,
+        mechanism=Gaussian(),
+        noise_distribution=noise_distribution,
+    )
     state = learner.update(state, answer)
-    ask = learner.ask(state)
-    return ask, learner.statistic(ask, records, public, SECRET).floats()
+    planned_query = learner.ask(state)
+    return planned_query, learner.statistic(planned_query, records, public, SECRET).floats()
 
 
 @pytest.mark.slow
 def test_the_bars_of_all_measured_cells_hold_together():
     learner, public = Rows(bins={"x": 4, "day": 3}, target="g"), public_of()
     records, rng = project_table(public.domain, table_of(800)), np.random.default_rng(7)
-    ask, exact = exact_residuals(learner, public, records)
+    query, exact = exact_residuals(learner, public, records)
     statistic, width = learner.measuring(public), 0.5
-    measured = statistic.answered(ask, public)
-    half = measured.half_widths(NormalSpread(width=width), 1 - learner.level)
+    measured = statistic.answered(query, public)
+    half = measured.half_widths(NormalDistribution(width=width), 1 - learner.level)
     single = 1.959964 * measured.plan.deviations(width)
     counts, holds, cells = measured.estimates(exact), 0, []
     for _ in range(2000):
@@ -323,9 +333,9 @@ def test_whole_tables_are_nearest_and_add_up():
 
 def test_draws_below_a_bound_are_uniform():
     bounds = np.full(30_000, 3)
-    draws = draw_below(PublicCoins(1).stream("d"), bounds)
-    shares = np.bincount(draws, minlength=3) / 30_000
-    assert np.abs(shares - 1 / 3).max() < 5 * math.sqrt(2 / 9 / 30_000)
+    draws = draw_below(PublicRandomness(1).stream("d"), bounds)
+    proportions = np.bincount(draws, minlength=3) / 30_000
+    assert np.abs(proportions - 1 / 3).max() < 5 * math.sqrt(2 / 9 / 30_000)
 
     class Words:
         def __init__(self, *words):
@@ -367,7 +377,7 @@ def test_a_move_changes_f_as_the_theorem_says():
 def test_f_falls_in_every_sweep_and_the_residuals_are_those_of_the_rows(sizes):
     display = display_of(rows_of(500, sizes, 3), sizes)
     targets = {p: apportion(table, 200) for p, table in display.pairs.items()}
-    stream = PublicCoins(2).stream("t")
+    stream = PublicRandomness(2).stream("t")
     rows, objectives = descend(rows_of(200, sizes, 4), sizes, targets, 8, stream)
     assert all(b < a for a, b in itertools.pairwise(objectives))
     assert Descent(rows, sizes, targets).objective == objectives[-1]
@@ -377,7 +387,7 @@ def test_f_falls_in_every_sweep_and_the_residuals_are_those_of_the_rows(sizes):
 def test_rows_of_exact_tables_have_nearly_their_pairs():
     sizes = [3, 5, 4, 2]
     display = display_of(rows_of(2000, sizes, 5), sizes)
-    rows = generate(display, 2000, 6, PublicCoins(3).stream("t"))
+    rows = generate(display, 2000, 6, PublicRandomness(3).stream("t"))
     counted = display_of(rows, sizes)
     for pair, table in display.pairs.items():
         assert np.abs(table - counted.pairs[pair]).sum() / 2 < 0.01 * 2000
@@ -390,7 +400,7 @@ def test_columns_without_pairs_are_drawn_alone_and_parents_are_measured():
     steps = plan_steps(some)
     assert sorted(step.column for step in steps) == [0, 1, 2, 3]
     assert {len(step.parents) for step in steps} == {0, 1}
-    rows = first_rows(some, 600, PublicCoins(1).stream("t"))
+    rows = first_rows(some, 600, PublicRandomness(1).stream("t"))
     for column, size in enumerate(sizes):
         counts = np.bincount(rows[:, column], minlength=size)
         assert np.abs(counts - some.one_way[column]).max() <= 12
@@ -398,7 +408,7 @@ def test_columns_without_pairs_are_drawn_alone_and_parents_are_measured():
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "caught"),
     [
         ({"columns": ("x", "y")}, "declared column"),
         ({"rows": 10**8}, "at most 10000000 rows"),
@@ -414,8 +424,8 @@ def test_columns_without_pairs_are_drawn_alone_and_parents_are_measured():
         ({"columns": ("x", "x")}, "different columns"),
     ],
 )
-def test_what_cannot_be_is_refused_when_priced(fields, told):
-    with pytest.raises(ParameterError, match=told):
+def test_what_cannot_be_is_refused_when_priced(fields, caught):
+    with pytest.raises(ParameterError, match=caught):
         Rows(**fields).queries(public_of())
 
 
@@ -480,5 +490,5 @@ def test_whole_numbers_are_drawn_in_the_cell_that_counts_them(low, high, bins, d
     assert grid.last.tolist() == [cell[-1] for cell in expected]
     # Rows that are drawn are counted in the cells that they were drawn for.
     codes = np.repeat(np.arange(bins), 20)
-    numbers = values_of(cells, codes, decimals, PublicCoins(1).stream("x"))
+    numbers = values_of(cells, codes, decimals, PublicRandomness(1).stream("x"))
     assert cells.index(project_table(domain, {"x": numbers})).tolist() == codes.tolist()

@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 
-from dpcore import Answer, Categories, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore import Answer, Categories, Domain, Public, PublicRandomness, Range, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore_synthetic.learner import Rows
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 SINGLE = {"x": Range(0, 1)}
 PAIR = Categories(("u", "v"), default="u")
 
 
 def public_of(columns, **names):
-    return Public(domain=Domain(columns=columns, **names), coins=PublicCoins(1), mu=1.0)
+    return Public(domain=Domain(columns=columns, **names), randomness=PublicRandomness(1), mu=1.0)
 
 
 def released(learner, public, table):
@@ -26,7 +26,7 @@ def released(learner, public, table):
         exact = learner.statistic(query, records, public, SECRET).floats()
         answer = Answer(
             query=query, number=1, value=exact + 1e-6, mechanism=Gaussian(),
-            spread=NormalSpread(width=1e-6),
+            noise_distribution=NormalDistribution(width=1e-6),
         )  # fmt: skip
         state = learner.update(state, answer)
     return learner.model(state)

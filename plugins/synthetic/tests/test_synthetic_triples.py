@@ -14,22 +14,22 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.domain import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore_statistics.marginals.learner import CHOICE
 from dpcore_statistics.marginals.one_way_weight import CHOICES
 from dpcore_synthetic.descent import Descent, descend
 from dpcore_synthetic.learner import PAYS, Rows, RowsBound
 from dpcore_synthetic.whole_numbers import apportion
 
-SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 LEARNER = Rows(bins={"x": 2})
 
 
@@ -40,7 +40,7 @@ def public_of(mu=1.0, **names):
         "h": Categories(("u", "v"), default="u"),
         "k": Categories((0, 1), default=0),
     }
-    return Public(domain=Domain(columns=columns, **names), coins=PublicCoins(1), mu=mu)
+    return Public(domain=Domain(columns=columns, **names), randomness=PublicRandomness(1), mu=mu)
 
 
 def universe(public):
@@ -70,7 +70,7 @@ def answer_of(query, value, width):
         number=1,
         value=np.asarray(value, dtype=np.float64),
         mechanism=Gaussian(),
-        spread=NormalSpread(width=width),
+        noise_distribution=NormalDistribution(width=width),
     )
 
 
@@ -225,7 +225,7 @@ def test_the_residuals_of_triples_are_those_of_the_rows_after_every_sweep():
     other = np.column_stack([(shift + rng.integers(0, 2, 400)) % size for size in sizes])
     targets = {places: apportion(t, 200) for places, t in tables_of(other, sizes).items()}
     rows = np.column_stack([rng.integers(0, size, 200) for size in sizes])
-    moved, objectives = descend(rows, sizes, targets, 8, PublicCoins(2).stream("t"))
+    moved, objectives = descend(rows, sizes, targets, 8, PublicRandomness(2).stream("t"))
     assert all(b < a for a, b in itertools.pairwise(objectives))
     assert Descent(moved, sizes, targets).objective == objectives[-1]
     assert objective(targets, moved, sizes) == objectives[-1] < objectives[0] / 4

@@ -51,7 +51,7 @@ def likely_pairs(
     """Pairs that may pay as tables, the most important first: all where few are declared; else
     those that the survey is sure of, and those of which it could not ask all simple products."""
     layout, noise = plan.layout, survey.noise
-    shares = of_columns(plan, screened, weights)
+    proportions = of_columns(plan, screened, weights)
     strengths, _ = strengths_of_pairs(screened, weights, survey)
     screen_terms = {Term(*term) for term in screened.terms.tolist()}
     in_screen = collections.Counter((term.column, term.second) for term in screen_terms)
@@ -71,7 +71,7 @@ def likely_pairs(
         if is_clear or are_few:
             scores[pair] = strengths.get(pair, 0.0)
         elif len(squares) + in_screen[pair] < products:
-            scores[pair] = float(shares[i] * shares[j])
+            scores[pair] = float(proportions[i] * proportions[j])
     least = -math.inf if are_few else _LIKELY * max(scores.values(), default=0.0)
     likely = [pair for pair, score in scores.items() if score >= least]
     return first_that_fit(layout, sorted(likely, key=lambda pair: -scores[pair]))

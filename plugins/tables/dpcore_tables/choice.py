@@ -36,7 +36,7 @@ def first_terms(plan: Plan, strengths: Mapping[Term, float], ramps: Sequence[Ter
         for level in range(1, _SCREENED + 1)
         for column in layout.numeric
     ]
-    if plan.looked:
+    if plan.has_evaluations:
         strongest = sorted(strengths, key=lambda term: -strengths[term])
         higher = [(term, 1.0 / term.level**2) for term in strongest]
     pairs = [term for term, _ in layout.pairs(1)]
@@ -107,12 +107,12 @@ def second_terms(
 ) -> Weighed:
     """The best by what was found of columns and pairs, and by simplicity."""
     layout, width = plan.layout, plan.rounds()[1].width
-    shares = of_columns(plan, screened, weights)
+    proportions = of_columns(plan, screened, weights)
     highest = _LEVELS if plan.kind == "number" else _CLASS_LEVELS
     of_pairs, surveyed = strengths_of_pairs(screened, weights, survey)
     terms: list[tuple[Term, float]] = []
     # A column's levels share its weight: less for the higher ones, which fit noise first.
-    for column, effect in enumerate(shares.tolist()):
+    for column, effect in enumerate(proportions.tolist()):
         base = 2 * (effect + 0.01 / layout.columns)
         levels = layout.levels[column]
         if levels == 0:
@@ -120,16 +120,16 @@ def second_terms(
         else:
             divisor = max(levels - 1, 1) ** 0.5 if levels > 2 else 1.0
             terms += [(term, base / divisor) for term in layout.simplest(column)]
-    terms += [(term, 2 * (shares[term.column] + 0.01)) for term in survey.jumps]
+    terms += [(term, 2 * (proportions[term.column] + 0.01)) for term in survey.jumps]
     # A ramp stays: it is of a tail that was released.
     terms += [(Term(*term), 1.0) for term in screened.terms[screened.is_ramp].tolist()]
     # A pair inherits from its columns, and gets more where the screen or the survey saw it.
     heirs = _HEIRS if survey.strengths else _UNSEEN_HEIRS
     # Of many columns those that explain most have products of higher levels, too.
-    bent = np.argsort(-shares, kind="stable")[: _BENT if plan.looked else 0].tolist()
+    bent = np.argsort(-proportions, kind="stable")[: _BENT if plan.has_evaluations else 0].tolist()
     for term, divisor in layout.pairs(highest, None if layout.columns <= _FEW else bent):
         i, j = term.column, term.second
-        weight = 0.25 * (shares[i] + 0.01) * (shares[j] + 0.01)
+        weight = 0.25 * (proportions[i] + 0.01) * (proportions[j] + 0.01)
         if of_pairs:
             weight = heirs * weight + 0.5 * of_pairs.get((i, j), 0.0)
         terms.append((term, weight / divisor + 0.5 * surveyed.pop(term, 0.0)))

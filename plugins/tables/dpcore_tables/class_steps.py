@@ -28,7 +28,7 @@ def curved(
     plan: Plan,
     stage: str,
     offset: NDArray[np.float64],
-    shares: NDArray[np.float64],
+    proportions: NDArray[np.float64],
 ) -> Descent | Plain:
     """Before a step of the fit: now and then with the curvature where the descent stands, down to
     the part of the first one that the plan allows. Numbers, the screen and little signal keep the
@@ -42,5 +42,5 @@ def curved(
     if len(descent.steps) % max(descent.count // _LOOKS, 1):
         return descent
     first = first_curvature(plan)
-    curvature = step_curvature(descent.dictionary, descent.weights, offset, shares)
+    curvature = step_curvature(descent.dictionary, descent.weights, offset, proportions)
     return descent.rescaled(min(max(curvature, plan.flattest * first), first))

@@ -25,7 +25,7 @@ SCREENED = 1.1
 _ROUNDS = 20
 _TINY = 1e-9
 _FLATTEST = 0.02
-_FARTHEST = 500.0
+_LIMIT = 500.0
 
 
 def unclipped(found: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -59,7 +59,7 @@ def curvature(
     dictionary: Dictionary,
     weights: NDArray[np.float64],
     offset: NDArray[np.float64],
-    shares: NDArray[np.float64],
+    proportions: NDArray[np.float64],
     records: float,
     levels: Sequence[NDArray[np.float64]] = (),
 ) -> NDArray[np.float64]:
@@ -73,7 +73,7 @@ def curvature(
         levels: Shares of the categories of made-up records, equally frequent ones if empty.
     """
     rows = simulated_rows(dictionary, levels)
-    shifted = _shifted_scores(rows, weights, offset, shares)
+    shifted = _shifted_scores(rows, weights, offset, proportions)
     # The sum of gain phi phi' over the simulated records, scaled to n.
     gains = _of_two(shifted) if weights.shape[1] == 1 else _of_several(shifted)
     return np.asarray((rows * (gains / BELOW)) @ rows.T * (records / rows.shape[1]))
@@ -83,12 +83,12 @@ def gain(
     dictionary: Dictionary,
     weights: NDArray[np.float64],
     offset: NDArray[np.float64],
-    shares: NDArray[np.float64],
+    proportions: NDArray[np.float64],
     levels: Sequence[NDArray[np.float64]] = (),
 ) -> float:
     """By how much a record's clipped residual grows with its score, on average; arguments of
     `curvature`."""
-    shifted = _shifted_scores(simulated_rows(dictionary, levels), weights, offset, shares)
+    shifted = _shifted_scores(simulated_rows(dictionary, levels), weights, offset, proportions)
     gains = _of_two(shifted) if weights.shape[1] == 1 else _of_several(shifted)
     return max(float(np.mean(gains)), _FLATTEST)
 
@@ -97,7 +97,7 @@ def step_curvature(
     dictionary: Dictionary,
     weights: NDArray[np.float64],
     offset: NDArray[np.float64],
-    shares: NDArray[np.float64],
+    proportions: NDArray[np.float64],
 ) -> float:
     r"""What a Gram matrix is multiplied with for a step from here: the mean gain over `BELOW`, and
     at least half of that of any function; arguments of `curvature`.
@@ -108,7 +108,7 @@ def step_curvature(
     :math:`\sum_i\phi_{if}^2J_i/\sum_i\phi_{if}^2`, with J of each made-up record.
     """
     rows, count = simulated_rows(dictionary), weights.shape[1]
-    shifted = _shifted_scores(rows, weights, offset, shares)
+    shifted = _shifted_scores(rows, weights, offset, proportions)
     squares = rows**2 / np.maximum(np.sum(rows**2, axis=1, keepdims=True), _TINY)
     if count == 1:
         gains = _of_two(shifted)
@@ -127,20 +127,20 @@ def scatter(
     dictionary: Dictionary,
     weights: NDArray[np.float64],
     offset: NDArray[np.float64],
-    shares: NDArray[np.float64],
+    proportions: NDArray[np.float64],
     levels: Sequence[NDArray[np.float64]] = (),
 ) -> float:
     """Root mean square of one output's clipped residuals over `BELOW`; arguments of `curvature`."""
     rows = simulated_rows(dictionary, levels)
-    probabilities = softmax(_shifted_scores(rows, weights, offset, shares))
+    probabilities = softmax(_shifted_scores(rows, weights, offset, proportions))
     two_classes, square = weights.shape[1] == 1, 0.0
     likely = _likely(probabilities, two_classes)
-    for label, share in enumerate(likely.T):
+    for label, proportion in enumerate(likely.T):
         residual = probabilities.copy()
         residual[:, label] -= 1
         # Two classes have one residual, here twice; of several the whole vector is clipped.
         squares = np.sum(residual**2, axis=1) / (2 if two_classes else 1)
-        square += float(np.mean(share * np.minimum(squares, CLIP**2)))
+        square += float(np.mean(proportion * np.minimum(squares, CLIP**2)))
     # Residuals of several classes add up to 0, which leaves one direction less.
     return math.sqrt(square / max(weights.shape[1] - 1, 1)) / BELOW
 
@@ -149,22 +149,22 @@ def _shifted_scores(
     rows: NDArray[np.float64],
     weights: NDArray[np.float64],
     offset: NDArray[np.float64],
-    shares: NDArray[np.float64],
+    proportions: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Of made-up records, so shifted that their classes have the released shares."""
     scores = rows.T @ weights + offset
-    shares = np.clip(shares, RAREST, 1 - RAREST)
+    proportions = np.clip(proportions, RAREST, 1 - RAREST)
     two_classes = weights.shape[1] == 1
     # Two classes are a softmax over (0, score).
     if scores.shape[1] == 1:  # the first class's score is 0, and two residuals are one of it
         scores = np.concatenate([np.zeros(scores.shape), scores], axis=1)
-        shares = np.array([1 - shares[0], shares[0]])
-    shifted = np.clip(scores, -_FARTHEST, _FARTHEST)
+        proportions = np.array([1 - proportions[0], proportions[0]])
+    shifted = np.clip(scores, -_LIMIT, _LIMIT)
     # Shift the scores until the simulated records have the released shares of classes.
     for _ in range(_ROUNDS):
         means = np.maximum(_likely(softmax(shifted), two_classes).mean(axis=0), _TINY)
-        step = np.log(shares / means)
-        shifted = np.clip(shifted + step, -_FARTHEST, _FARTHEST)
+        step = np.log(proportions / means)
+        shifted = np.clip(shifted + step, -_LIMIT, _LIMIT)
     return shifted
 
 
@@ -188,10 +188,10 @@ def _of_two(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     probability = softmax(scores)[:, 1]
     second = unclipped(probability)
     # A record of class 1 has residual p - 1, one of class 0 has p; clipped ones gain nothing.
-    unclipped_share = np.where(1 - probability < CLIP, second, 0.0) + np.where(
+    unclipped_fraction = np.where(1 - probability < CLIP, second, 0.0) + np.where(
         probability < CLIP, 1 - second, 0.0
     )
-    return np.asarray(probability * (1 - probability) * unclipped_share)
+    return np.asarray(probability * (1 - probability) * unclipped_fraction)
 
 
 def jacobians(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -217,7 +217,7 @@ def _of_several(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """The trace over m - 1, averaged over the record's class."""
     probabilities = softmax(scores)
     trace, gains = np.sum(probabilities * (1 - probabilities), axis=1), np.zeros(len(probabilities))
-    for label, share in enumerate(probabilities.T):
+    for label, proportion in enumerate(probabilities.T):
         residual = probabilities.copy()
         residual[:, label] -= 1
         square = np.maximum(np.sum(residual**2, axis=1), _TINY)
@@ -228,5 +228,5 @@ def _of_several(scores: NDArray[np.float64]) -> NDArray[np.float64]:
         )
         clipped = square > CLIP**2
         gain = np.where(clipped, (trace - along / square) * CLIP / np.sqrt(square), trace)
-        gains += share * gain
+        gains += proportion * gain
     return np.asarray(gains / (probabilities.shape[1] - 1))

@@ -12,7 +12,7 @@ from dpcore import Answer, Domain, Public, Query
 from dpcore.learners.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
 from dpcore_tables.answers.candidates import profile_released, with_candidates, with_curves
-from dpcore_tables.answers.last_look import clip_of, curvature_released, reach_of, sums_released
+from dpcore_tables.answers.last_look import clip_of, curvature_released, diameter_of, sums_released
 from dpcore_tables.answers.last_scores import scores_asked, scores_released, with_scores
 from dpcore_tables.answers.moments import FIRST
 from dpcore_tables.answers.queries import queries_of
@@ -25,7 +25,7 @@ from dpcore_tables.metric import CLASS_DAMPING, DAMPING, Metric, released_levels
 from dpcore_tables.pairs.tables import Tables
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
-from dpcore_tables.ranks import Ranks, usual_shares
+from dpcore_tables.ranks import Ranks, usual_proportions
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, clip_of_cells, measured
 from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.steps import small_classes
@@ -66,7 +66,7 @@ class State:
         screened: That of the first round, once a second one with a Gram matrix has begun.
         survey: What the screen left over.
         tables: Of the pairs that may pay, and then of those that do.
-        spread: Of the labels, where a small table's rules need it.
+        deviation: Of the labels, where a small table's rules need it.
         first: The first look at residuals, at a constant; residuals: the latest.
         levels: Shares of every declared column's categories; empty for numbers.
         fixed: The round's arrays, the very same objects in every ask.
@@ -91,7 +91,7 @@ class State:
     screened: Descent | None = None
     survey: Survey
     tables: Tables = attrs.field(factory=Tables)
-    spread: float = small.USUAL_SPREAD
+    deviation: float = small.USUAL_DEVIATION
     first: Residuals | None = None
     residuals: Residuals = _CLASS_RESIDUALS
     levels: tuple[NDArray[np.float64], ...] = ()
@@ -108,10 +108,10 @@ class State:
         """The state before the first answer: public values for all that answers will fix."""
         numbers = len(plan.layout.numeric)
         means, variances = np.zeros(numbers), np.full(numbers, 0.1)
-        shares, weights = usual_shares(numbers), np.zeros((1, plan.outputs))
+        proportions, weights = usual_proportions(numbers), np.zeros((1, plan.outputs))
         # Before any answer everything has a public value: no branch later asks what is known yet.
         constant = Dictionary.sized(
-            plan.layout, Ranks.of(means, variances, shares), (), np.zeros(0)
+            plan.layout, Ranks.of(means, variances, proportions), (), np.zeros(0)
         )
         records = float(plan.records)
         state = cls(
@@ -122,7 +122,7 @@ class State:
             records=records,
             means=means,
             variances=variances,
-            shares=shares,
+            shares=proportions,
             label=np.full(plan.outputs, 1 / plan.outputs),
             dictionary=constant,
             descent=Plain.planned(plan.round("screen"), constant, weights, records, 1.0),
@@ -142,11 +142,15 @@ class State:
         if self.plan.kind == "number":
             # A small table's first look at residuals is in the middle of its fit.
             first = None if self.plan.small else self.first
-            deviation = self.spread if first is None else first.sigma
+            deviation = self.deviation if first is None else first.sigma
             return np.array([self.plan.loss.start(float(self.label[0]), deviation)])
         # Released shares may be 0 or below by noise; a log needs more.
-        shares = np.clip(self.label, classes.RAREST, 1 - classes.RAREST)
-        return np.log(shares / (1 - shares)) if self.plan.kind == "two" else np.log(shares)
+        proportions = np.clip(self.label, classes.RAREST, 1 - classes.RAREST)
+        return (
+            np.log(proportions / (1 - proportions))
+            if self.plan.kind == "two"
+            else np.log(proportions)
+        )
 
     @property
     def prior_variance(self) -> float:
@@ -175,9 +179,9 @@ class State:
         if stage == "scores":
             return {**self.fixed, **scores_asked(self)}
         if name.endswith((".gradient", ".residuals", ".profile", ".balance")) or stage == "slope":
-            reach = {"reach": np.array([reach_of(self)])} if stage == "slope" else {}
+            cutoff = {"reach": np.array([diameter_of(self)])} if stage == "slope" else {}
             return {
-                **self.fixed, **self.link, **reach,
+                **self.fixed, **self.link, **cutoff,
                 **self.tables.args(is_of_tables=self.is_of_tables),
                 "label": self.offset,
                 "weights": self.survey.weights if stage in _STEPLESS else self.descent.weights,
@@ -200,8 +204,8 @@ class State:
         """Whether the next ask is of the sums of tables, in place of a step."""
         if not isinstance(self.descent, Descent) or self.next != "fit.gradient":
             return False
-        ask = len(self.descent.steps) + self.tables.asked
-        return len(self.tables) > 0 and self.plan.is_of_tables(ask)
+        planned_query = len(self.descent.steps) + self.tables.asked
+        return len(self.tables) > 0 and self.plan.is_of_tables(planned_query)
 
     def clip(self, stage: str) -> float:
         """C of the next gradient of a round."""
@@ -211,15 +215,15 @@ class State:
             return classes.CLIP
         # A small table's clip follows from public facts and the released spread alone.
         if self.plan.small:
-            near = small.clip_of(self.plan.signal, self.spread)
+            near = small.clip_of(self.plan.signal, self.deviation)
             return self.plan.loss.clip(near) if self.plan.loss.name == "quantile" else near
         if self.plan.loss.name == "quantile":
             return self.plan.loss.usual_clip(self.residuals)
         # The survey has a clip of its own, as if it were asked with the fit's share of the budget.
         if self.is_of_tables:
             return clip_of_cells(self.residuals)
-        share = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
-        noise, width = self.unit / math.sqrt(share), self.descent.dictionary.width
+        proportion = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
+        noise, width = self.unit / math.sqrt(proportion), self.descent.dictionary.width
         if stage == "look":
             width = self.survey.dictionary.width
         least = self.first.sigma if self.plan.wide and self.first is not None else 0.0
@@ -247,8 +251,8 @@ class State:
     def noise(self, answer: Answer) -> float:
         """The standard deviation of an answer's noise, as its mechanism says; of a made-up answer
         without noise, that of the plan."""
-        if answer.spread is not None:
-            return answer.spread.std
+        if answer.noise_distribution is not None:
+            return answer.noise_distribution.std
         multiplier = getattr(answer.mechanism, "noise_multiplier", None)
         # The plan's own noise: the budget's mu over the share of each ask.
         if multiplier is None:
@@ -316,9 +320,11 @@ def _with_steps(state: State, stage: str) -> State:
 
 
 def _residuals(state: State, answer: Answer, stage: str) -> State:
-    usual = small.RESIDUAL * state.spread if state.plan.small else USUAL
-    residual_law = measured(answer.value, state.noise(answer), state.records, usual)
-    return attrs.evolve(state, residuals=residual_law, first=state.first or residual_law)
+    usual = small.RESIDUAL * state.deviation if state.plan.small else USUAL
+    residual_distribution = measured(answer.value, state.noise(answer), state.records, usual)
+    return attrs.evolve(
+        state, residuals=residual_distribution, first=state.first or residual_distribution
+    )
 
 
 def _metric(state: State, answer: Answer, stage: str) -> State:
@@ -368,22 +374,24 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
         return attrs.evolve(state, survey=survey)
     if state.is_of_tables:
         return _cells(state, answer, clip)
-    law, sigma = state.plan.loss.clipped(residuals, clip), residuals.sigma
+    model, sigma = state.plan.loss.clipped(residuals, clip), residuals.sigma
     if state.plan.loss.name != "squared":
         # b has the spread of residuals over the share that gains, and H has the loss's curvature.
         is_cut = state.plan.loss.name == "quantile"
-        sigma = (law.size / law.share if is_cut else sigma) / math.sqrt(state.plan.loss.curvature)
+        sigma = (model.size / model.share if is_cut else sigma) / math.sqrt(
+            state.plan.loss.curvature
+        )
     # The planned vector may be longer than the dictionary: the rest are zeros and noise.
     gradient = clip * answer.value[: state.descent.dictionary.width]
     descent = curved(state.descent, state.plan, stage, state.offset, state.label)
-    descent = descent.after(gradient, clip * state.noise(answer), state.below(clip), sigma, law)
+    descent = descent.after(gradient, clip * state.noise(answer), state.below(clip), sigma, model)
     return attrs.evolve(state, descent=descent)
 
 
 def _balance(state: State, answer: Answer, stage: str) -> State:
     records, (mean, scale) = state.records, state.link["link"].tolist()
-    share, noise = float(answer.value[0]) / records, state.noise(answer) / records
-    gap = state.plan.loss.balance(share, noise, state.noises["label"] / records / mean, scale)
+    proportion, noise = float(answer.value[0]) / records, state.noise(answer) / records
+    gap = state.plan.loss.balance(proportion, noise, state.noises["label"] / records / mean, scale)
     return attrs.evolve(state, balance=gap)
 
 

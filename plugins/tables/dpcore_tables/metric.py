@@ -130,7 +130,7 @@ class Metric:
         return np.asarray((self.basis * values) @ self.basis.T)
 
     def posterior(
-        self, noise: float, spread: float, prior: NDArray[np.float64]
+        self, noise: float, deviation: float, prior: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """What maps b = H w + N(0, noise + spread H) to the mean of w, shape (d, d).
 
@@ -138,17 +138,17 @@ class Metric:
             noise: R, a variance. spread: sigma^2. prior: The precision of w, shape (d, d).
         """
         damped = self._damped
-        weight = damped / (noise + spread * damped)
+        weight = damped / (noise + deviation * damped)
         # Gaussian posterior of w, given b with variance noise + spread H.
         precision = self._matrix(weight * damped) + prior
         return np.asarray(np.linalg.solve(precision, self._matrix(weight)))
 
     def remainder(
-        self, noise: float, spread: float, prior: NDArray[np.float64]
+        self, noise: float, deviation: float, prior: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """The covariance of w that the data leave, shape (d, d); arguments of `posterior`."""
         damped = self._damped
-        precision = self._matrix(damped**2 / (noise + spread * damped)) + prior
+        precision = self._matrix(damped**2 / (noise + deviation * damped)) + prior
         return np.asarray(np.linalg.inv(precision))
 
     @property
@@ -167,7 +167,7 @@ def released_levels(
     """
     # Rows are shortened: so is the intercept's own entry, and the ratio is of a mean.
     total = max(float(row[0]), noise) / INTERCEPT
-    means, shares = row[1:] / (total * dictionary.sizes), []
+    means, proportions = row[1:] / (total * dictionary.sizes), []
     deviations = noise / math.sqrt(2) / (total * dictionary.sizes)
     for column, count in enumerate(dictionary.layout.levels):
         is_own = (dictionary.terms[:, 0] == column) & (dictionary.terms[:, 2] == NONE)
@@ -176,6 +176,6 @@ def released_levels(
         likely = means[order] / (1 + count * deviations[order] ** 2)
         if count == 2:
             likely = np.concatenate([-likely, likely]) / math.sqrt(2)
-        share = np.maximum(1 + math.sqrt(max(count, 1)) * likely, _TINY)
-        shares.append(share / share.sum() if count > 0 else np.zeros(0))
-    return tuple(shares)
+        proportion = np.maximum(1 + math.sqrt(max(count, 1)) * likely, _TINY)
+        proportions.append(proportion / proportion.sum() if count > 0 else np.zeros(0))
+    return tuple(proportions)

@@ -18,7 +18,7 @@ from dpcore.errors import UnfitTargetError
 from dpcore.models.description import ShownModel
 from dpcore.models.linear import in_blocks
 from dpcore.models.shapes import Shape
-from dpcore.views.markup import Listing, Sheet
+from dpcore.views.markup import Listing, Summary
 from dpcore_tables import portable
 from dpcore_tables.classes import probabilities, softmax, unclipped
 from dpcore_tables.conversation import State
@@ -30,7 +30,7 @@ from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
 from dpcore_tables.shapes.choice_noise import with_choice
 from dpcore_tables.shapes.fit_noise import noise_covariance
 from dpcore_tables.shapes.inference import shapes_of
-from dpcore_tables.shapes.null_law import error_covariance
+from dpcore_tables.shapes.null_distribution import error_covariance
 from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.synthetic_records import usual_shortening
 from dpcore_tables.tails.replay import TailPaths, TailReplay
@@ -61,26 +61,26 @@ class ShapeModel(ShownModel):
     weight: str | None = None
 
     @cached_property
-    def spread(self) -> NDArray[np.float64]:
+    def deviation(self) -> NDArray[np.float64]:
         """Covariance of one output's weights by the noise, shape (d, d)."""
         if self.scaled is not None:
-            return self.scaled.spread
+            return self.scaled.deviation
         # A fit without noise is asked for predictions alone, and needs none.
-        spread, state = noise_covariance(self.state), self.state
+        deviation, state = noise_covariance(self.state), self.state
         if state.plan.loss.logarithmic:
-            spread[0, 0] += (state.balance[1] / INTERCEPT) ** 2
+            deviation[0, 0] += (state.balance[1] / INTERCEPT) ** 2
         if not state.plan.last_directions:
-            return spread
-        return state.calibration.moved(spread, state.descent.weights)
+            return deviation
+        return state.calibration.moved(deviation, state.descent.weights)
 
     @cached_property
     def noise(self) -> NDArray[np.float64]:
-        """`spread`, and by how much another choice of functions would have moved the weights.
+        """`deviation`, and by how much another choice of functions would have moved the weights.
 
         It takes about as long as a fit of few records, and no run needs it.
         """
         multiplied = self.state.calibration if self.scaled is None else self.scaled
-        return with_choice(self.state, self.spread, multiplied.factor)
+        return with_choice(self.state, self.deviation, multiplied.factor)
 
     @cached_property
     def tails(self) -> TailPaths | None:
@@ -108,7 +108,7 @@ class ShapeModel(ShownModel):
         if paths is None or not state.plan.last_directions:
             return paths
         # The last look mends all of them alike.
-        ends = [(alone, state.calibration.weights(weights)) for alone, weights in paths.ends]
+        ends = [(single, state.calibration.weights(weights)) for single, weights in paths.ends]
         return attrs.evolve(paths, ends=tuple(ends))
 
     @property
@@ -240,7 +240,7 @@ class ShapeModel(ShownModel):
         """
         # Tests compare what was fitted with its errors, and both are shrunk alike.
         multiplied = self.state.calibration if self.scaled is None else self.scaled
-        errors = multiplied.factor**2 * error_covariance(self.state, self.spread)
+        errors = multiplied.factor**2 * error_covariance(self.state, self.deviation)
         shapes = shapes_of(
             self.domain,
             self.dictionary,
@@ -285,14 +285,14 @@ class ShapeModel(ShownModel):
         edit.parts(self.domain)
         return attrs.evolve(self, edits=(*self.edits, edit))
 
-    def sheet(self) -> Sheet:
+    def shown_summary(self) -> Summary:
         """What every model shows, and all edits."""
-        sheet = super().sheet()
+        summary = super().shown_summary()
         if not self.edits:
-            return sheet
+            return summary
         rows = [(edit.column, str(edit.where), edit.add, edit.reason) for edit in self.edits]
         listing = Listing.of(("edited after publication", "where", "added", "reason"), rows)
-        return attrs.evolve(sheet, tables=(listing, *sheet.tables))
+        return attrs.evolve(summary, tables=(listing, *summary.tables))
 
     def exported(self) -> tuple[ModuleType, dict[str, Any]]:
         """A module of numpy alone whose `score` gives the same scores, and the values it takes."""
@@ -326,7 +326,7 @@ class ShapeModel(ShownModel):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Weights, what fixes the features, and the spread of the weights, without `tails`."""
-        weights = {"coefficients": self.weights, "offset": self.offset, "spread": self.spread}
+        weights = {"coefficients": self.weights, "offset": self.offset, "spread": self.deviation}
         if self.state.plan.loss.logarithmic:
             weights["link"] = self._link
         # The key stands only where columns are monotone: what was published before has none.

@@ -35,7 +35,7 @@ _NEAR: _Ratio = (
         1.65666309194161350182e3, 5.57535340817727675546e2,
     ),
 )  # fmt: skip
-_FAR: _Ratio = (
+_CUTOFF: _Ratio = (
     (
         5.64189583547755073984e-1, 1.27536670759978104416e0, 5.01905042251180477414e0,
         6.16021097993053585195e0, 7.40974269950448939160e0, 2.97886665372100240670e0,
@@ -61,7 +61,7 @@ def _below(end: float) -> float:
         return 0.5 + 0.5 * (scaled * _sum(numerator, square) / _sum(denominator, square))
     tail = 0.0 if size >= 1 else math.nan  # no number stays none
     if size * size <= _LARGEST_LOG:
-        numerator, denominator = _NEAR if size < 8 else _FAR
+        numerator, denominator = _NEAR if size < 8 else _CUTOFF
         tail = math.exp(-size * size) * _sum(numerator, size) / _sum(denominator, size)
     return 1 - 0.5 * tail if scaled > 0 else 0.5 * tail
 

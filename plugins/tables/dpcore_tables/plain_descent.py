@@ -217,9 +217,9 @@ class Plain:
         moved = (vectors * self._reached(values)) @ (vectors.T @ chance) / self.records
         optimism = max(kept.shape[1] - 1, 1) * float(np.sum(factors * moved[1:] * chance[1:]))
         # A gradient's noise is independent of the weights it was taken at, not of their mean.
-        reach = float(np.sum(kept * (inner @ mean)) - np.sum(factors * pulls) / self.averaged)
+        cutoff = float(np.sum(kept * (inner @ mean)) - np.sum(factors * pulls) / self.averaged)
         deviation = self.noise * math.sqrt(float(np.sum(self.weights[1:] ** 2)) / self.averaged)
-        return (reach - optimism) / square, deviation / square
+        return (cutoff - optimism) / square, deviation / square
 
     def noise_covariance(self, *, screened: bool = False) -> NDArray[np.float64]:
         """How much the gradients' noise of this round moved the kept weights, shape (d, d); after

@@ -70,7 +70,7 @@ class Round:
     name: str
     width: int
     steps: int
-    looks: tuple[int, ...]
+    evaluations: tuple[int, ...]
     rate: float = 0.0
 
 
@@ -187,7 +187,7 @@ class Plan:
         return self.is_squared and bool(self.layout.numeric) and self.signal >= _JUMPING
 
     @property
-    def farthest(self) -> float:
+    def limit(self) -> float:
         """How far from the middle of a declared range the mean of a number may be."""
         return 0.99 if self.tailed else 0.9
 
@@ -216,21 +216,21 @@ class Plan:
         simple_count = self.layout.simple
         # More signal fits more functions; never fewer than the simplest ones of all columns.
         width = max(min(_USUAL[0], int(self.signal / 20)), simple_count)
-        if self.looked:
+        if self.has_evaluations:
             width = max(width, min(simple_count + CURVES, WIDEST))
         # Work is records times steps: large tables take fewer, but never too few to converge.
         steps = min(max(_GRADIENTS // self.records, 4 if name == "screen" else 6), MOST_STEPS)
         # Residuals are looked at early, for a clip, and again when they have become smaller.
-        looks = {1, max(1, steps // 3)}
+        evaluations = {1, max(1, steps // 3)}
         if name == "fit":
             second = max(int(1.5 * width), int(self.signal / 16))
             width = max(min(_USUAL[1], second), simple_count)
-            looks = {0, steps // 3, 2 * steps // 3}
+            evaluations = {0, steps // 3, 2 * steps // 3}
         return Round(
             name=name,
             width=width,
             steps=steps,
-            looks=tuple(sorted(looks)) if self.kind == "number" else (),
+            evaluations=tuple(sorted(evaluations)) if self.kind == "number" else (),
         )
 
     @property
@@ -249,7 +249,7 @@ class Plan:
         return min(max(small.SIGNAL / self.signal, _FLATTEST), 1.0)
 
     @property
-    def looked(self) -> bool:
+    def has_evaluations(self) -> bool:
         """Whether one gradient looks at curves of all numbers, as the screen has no room for them,
         and there is enough signal for one among so many."""
         curves, room = len(self.layout.curves()), min(_USUAL[0], int(self.signal / 20))
@@ -286,16 +286,16 @@ class Plan:
         last = max(int(_BEGUN * steps), 1)
         return last - max(steps // _TRIED, 1), last
 
-    def is_of_tables(self, ask: int) -> bool:
+    def is_of_tables(self, query: int) -> bool:
         """Whether an ask of the fit is of tables in place of a step, where there are any: in the
         trial all of them, later three of four, as tables have far more cells than a step has
         functions.
 
         Args:
-            ask: Its place among the round's gradients, from 0.
+            query: Its place among the round's gradients, from 0.
         """
         first, last = self.trial
-        return first <= ask < last or (ask > last and (ask - last) % _STEP_IN != 0)
+        return first <= query < last or (query > last and (query - last) % _STEP_IN != 0)
 
     @property
     def is_squared(self) -> bool:
@@ -336,103 +336,104 @@ class Plan:
 
     def _plain(self, name: str) -> Round:
         """Of a small table."""
-        share = self.shares()[f"{name}.gradient"]
+        proportion = self.shares()[f"{name}.gradient"]
         of_classes = self.kind != "number"
         width = small.widest(self.signal, *([small_classes.WIDEST] if of_classes else []))
         if name == "screen":
             width = len(small.screen_terms(self.layout, self.signal))
-        steps, rate = small.schedule(self.signal, share, width + 1)
+        steps, rate = small.schedule(self.signal, proportion, width + 1)
         if of_classes:
             facts = (small_classes.CURVATURES[self.kind], self.records)
-            steps, rate = small_classes.schedule(self.signal, share, width + 1, *facts)
-        looks = (steps // 2,) if name == "fit" and not of_classes else ()
-        return Round(name=name, width=width, steps=steps, rate=rate, looks=looks)
+            steps, rate = small_classes.schedule(self.signal, proportion, width + 1, *facts)
+        evaluations = (steps // 2,) if name == "fit" and not of_classes else ()
+        return Round(name=name, width=width, steps=steps, rate=rate, evaluations=evaluations)
 
     def shares(self) -> dict[str, float]:
         """Of mu^2, by query; what is not asked goes to the gradients."""
         is_counted = self.weighted or not self.known
-        shares_by_name = {"count": 0.01} if is_counted else {}
+        parts_by_name = {"count": 0.01} if is_counted else {}
         # Fixed shares first; what they leave is divided between the two rounds' gradients.
-        moments = small.MOMENTS_SHARE if self.small else 0.03
+        moments = small.MOMENTS_FRACTION if self.small else 0.03
         if self.layout.numeric:
-            moment_share = moments - 0.005 if is_counted else moments
-            shares_by_name |= {"means": moment_share, "squares": moment_share}
+            moment_fraction = moments - 0.005 if is_counted else moments
+            parts_by_name |= {"means": moment_fraction, "squares": moment_fraction}
         if self.bins:
-            shares_by_name["bins"] = 0.04
+            parts_by_name["bins"] = 0.04
         if self.counted:
-            shares_by_name["categories"] = _CATEGORIES
-        shares_by_name["label"] = self._label_share
+            parts_by_name["categories"] = _CATEGORIES
+        parts_by_name["label"] = self._label_fraction
         if self.loss.logarithmic:
-            shares_by_name["fit.balance"] = _BALANCE
+            parts_by_name["fit.balance"] = _BALANCE
         if self.score_directions:
-            shares_by_name["scores.pulls"] = score_map.SHARE
+            parts_by_name["scores.pulls"] = score_map.FRACTION
         if self.last_directions == 1:
-            shares_by_name["slope.sums"] = calibration.SHIFT_SHARE
+            parts_by_name["slope.sums"] = calibration.SHIFT_FRACTION
         elif self.last_directions == 2:
-            shares_by_name |= calibration.SHARES
+            parts_by_name |= calibration.FRACTIONS
         if self.small:
-            of_numbers = {"spread": small.SPREAD_SHARE, "fit.residuals": small.LOOK_SHARE}
-            shares_by_name |= of_numbers if self.kind == "number" else {}
-            remainder = 1 - math.fsum(shares_by_name.values())
-            screen = small.SCREEN_SHARE * (1 if self.kind == "number" else remainder)
-            return shares_by_name | {"screen.gradient": screen, "fit.gradient": remainder - screen}
+            of_numbers = {
+                "spread": small.DEVIATION_FRACTION,
+                "fit.residuals": small.EVALUATION_FRACTION,
+            }
+            parts_by_name |= of_numbers if self.kind == "number" else {}
+            remainder = 1 - math.fsum(parts_by_name.values())
+            screen = small.SCREEN_FRACTION * (1 if self.kind == "number" else remainder)
+            return parts_by_name | {"screen.gradient": screen, "fit.gradient": remainder - screen}
         metrics, screen = _METRICS, _SCREEN
         if self.kind != "number":
             metrics, screen = _CLASS_METRICS, _CLASS_SCREEN
-        shares_by_name |= {"screen.metric": metrics[0], "fit.metric": metrics[1]}
+        parts_by_name |= {"screen.metric": metrics[0], "fit.metric": metrics[1]}
         if self.kind == "number":
-            shares_by_name |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
-        if self.looked:
-            shares_by_name["look.gradient"] = _LOOK
+            parts_by_name |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
+        if self.has_evaluations:
+            parts_by_name["look.gradient"] = _LOOK
         if self.profiled:
-            shares_by_name["screen.profile"] = _PROFILE
+            parts_by_name["screen.profile"] = _PROFILE
         if self.surveyed:
-            shares_by_name["survey.gradient"] = _SURVEY
+            parts_by_name["survey.gradient"] = _SURVEY
         if self.cells:
-            shares_by_name["table.counts"] = _COUNTS
-        remainder = 1 - math.fsum(shares_by_name.values())
-        return shares_by_name | {
+            parts_by_name["table.counts"] = _COUNTS
+        remainder = 1 - math.fsum(parts_by_name.values())
+        return parts_by_name | {
             "screen.gradient": screen * remainder,
             "fit.gradient": (1 - screen) * remainder,
         }
 
     @property
-    def _label_share(self) -> float:
+    def _label_fraction(self) -> float:
         """Of the mean label; logarithms are relative to the mean."""
         if self.loss.logarithmic:
             return _LOGARITHMIC_LABEL
         if self.kind == "number" or self.edition < 2:
             return _LABEL
-        return max(small_classes.label_share(self.signal, self.outputs), _LABEL)
+        return max(small_classes.label_fraction(self.signal, self.outputs), _LABEL)
 
-    def steps_from(self, ask: int, *, has_tables: bool) -> int:
+    def steps_from(self, query: int, *, has_tables: bool) -> int:
         """How many asks of the fit are steps, from one on.
 
         Args:
-            ask: As of `is_of_tables`.
+            query: As of `is_of_tables`.
         """
-        asks = range(ask, self.round("fit").steps)
-        return sum(not (has_tables and self.is_of_tables(place)) for place in asks)
+        queries = range(query, self.round("fit").steps)
+        return sum(not (has_tables and self.is_of_tables(place)) for place in queries)
 
     def script(self) -> tuple[str, ...]:
         """The name of every ask, in order."""
-        shares = self.shares()
+        parts = self.shares()
         # The order of asks is public: it depends on no answer.
-        names: list[str] = [
-            name for name in ("count", "means", "squares", "bins", "categories") if name in shares
-        ]
-        names += [n for n in ("label", "spread", "residuals", "look.gradient") if n in shares]
+        first = ("count", "means", "squares", "bins", "categories")
+        names: list[str] = [n for n in first if n in parts]
+        names += [n for n in ("label", "spread", "residuals", "look.gradient") if n in parts]
         for round_ in self.rounds():
-            if f"{round_.name}.metric" in shares:
+            if f"{round_.name}.metric" in parts:
                 names.append(f"{round_.name}.metric")
             for step in range(round_.steps):
                 if self.cells and round_.name == "fit" and step == self.trial[0]:
                     names.append("table.counts")
-                if step in round_.looks:
+                if step in round_.evaluations:
                     names.append(f"{round_.name}.residuals")
                 names.append(f"{round_.name}.gradient")
             if round_.name == "screen":
-                names += [name for name in ("screen.profile", "survey.gradient") if name in shares]
+                names += [name for name in ("screen.profile", "survey.gradient") if name in parts]
         last = ("fit.balance", "slope.directions", "slope.sums", "scores.pulls")
-        names += [name for name in last if name in shares]
-        return tuple(names)
+        return (*names, *(name for name in last if name in parts))

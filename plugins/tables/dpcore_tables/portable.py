@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-_FARTHEST, _CELLS, _BINS, _PARTS, _HIGHEST, _INTERCEPT, _CLIP = 1.5, 768, 24, 64, 16, 0.5, 0.5
+_LIMIT, _CELLS, _BINS, _PARTS, _HIGHEST, _INTERCEPT, _CLIP = 1.5, 768, 24, 64, 16, 0.5, 0.5
 
 
 def cells(z: Any) -> Any:
     """Which of the equal cells every standardised number is in."""
-    indices = np.floor((z + _FARTHEST) * (_CELLS / (2 * _FARTHEST))).astype(np.intp)
+    indices = np.floor((z + _LIMIT) * (_CELLS / (2 * _LIMIT))).astype(np.intp)
     return np.clip(indices, 0, _CELLS - 1)
 
 
-def parts(z: Any, shares: Any, count: int = _PARTS) -> Any:
+def parts(z: Any, proportions: Any, count: int = _PARTS) -> Any:
     """Which of so many parts of equal rank standardised numbers of one column are in, (n,)."""
-    ends = np.concatenate([np.zeros(1), np.cumsum(shares)])
+    ends = np.concatenate([np.zeros(1), np.cumsum(proportions)])
     middles = (np.arange(_CELLS) + 0.5) * (_BINS / _CELLS)
     bins = middles.astype(np.intp)
-    ranks = np.clip(ends[bins] + shares[bins] * (middles - bins), 0, 1)
+    ranks = np.clip(ends[bins] + proportions[bins] * (middles - bins), 0, 1)
     return np.minimum(np.floor(ranks * count).astype(np.intp), count - 1)[cells(z)]
 
 
@@ -41,20 +41,20 @@ def function(rows: Any, values: Mapping[str, Any], column: int, level: int) -> A
         return indicator if categories == 2 else root * (indicator - 1 / categories)
     _, place = number_of(values, column)
     standard = (rows[:, start] - values["means"][place]) / values["widths"][place]
-    z = np.clip(standard, -_FARTHEST, _FARTHEST)
+    z = np.clip(standard, -_LIMIT, _LIMIT)
     if level == 0:
         return 2 * z
     ramp = level - _HIGHEST - _PARTS
     if ramp >= 0:  # 0 for the upper tail, 1 for the lower one
-        mean, begin = values["means"][place], _FARTHEST * values["widths"][place]
+        mean, begin = values["means"][place], _LIMIT * values["widths"][place]
         distances = (rows[:, start] - mean) * (1.0 - 2.0 * ramp)
         end = 1 + mean if ramp else 1 - mean
         return np.clip((distances - begin) / (end - begin), 0.0, 1.0)
     if level > _HIGHEST:
         step = level - _HIGHEST
         above = 1 - step / _PARTS
-        shares = np.array(values["shares"][place])
-        return ((parts(z, shares) >= step) - above) / math.sqrt(above * (1 - above))
+        proportions = np.array(values["shares"][place])
+        return ((parts(z, proportions) >= step) - above) / math.sqrt(above * (1 - above))
     # cos(pi t) of the cell, and higher levels by their recurrence.
     first = np.array(values["waves"][place])[cells(z)]
     previous, wave = np.ones_like(first), first
@@ -72,7 +72,7 @@ def table_cells(rows: Any, values: Mapping[str, Any], column: int, count: int) -
         return np.argmax(rows[:, start : start + categories], axis=1)
     _, place = number_of(values, column)
     standard = (rows[:, start] - values["means"][place]) / values["widths"][place]
-    z = np.clip(standard, -_FARTHEST, _FARTHEST)
+    z = np.clip(standard, -_LIMIT, _LIMIT)
     return parts(z, np.array(values["shares"][place]), count)
 
 
@@ -102,7 +102,7 @@ def score(rows: Any, values: Mapping[str, Any]) -> Any:
     for curve in values["curves"]:
         start, place = number_of(values, curve["column"])
         standard = (rows[:, start] - values["means"][place]) / values["widths"][place]
-        z = np.clip(standard, -_FARTHEST, _FARTHEST)
+        z = np.clip(standard, -_LIMIT, _LIMIT)
         scores[:, 0] += np.array(curve["values"])[cells(z)]
     for table in values["tables"]:
         first, second = (

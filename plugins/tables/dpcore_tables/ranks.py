@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from dpcore_tables.normal import gaussian_below
 
-FARTHEST = 1.5
+LIMIT = 1.5
 BINS = 24
 CELLS = 768
 _PSEUDO = 0.05
-_HEAVY, _SURE, _FAR = 0.008, 3.0, 1.5
+_HEAVY, _SURE, _CUTOFF = 0.008, 3.0, 1.5
 SPREAD = 2.0
 
 
@@ -30,7 +30,7 @@ class Ranks:
     Args:
         means, widths: Of encoded numbers: m and 2 sqrt(v), shape (K,).
         waves: cos(pi t) of every cell, shape (K, 768).
-        shares: The released share of every one of 24 bins of z, shape (K, 24).
+        proportions: The released share of every one of 24 bins of z, shape (K, 24).
     """
 
     means: NDArray[np.float64]
@@ -43,17 +43,17 @@ class Ranks:
         cls,
         means: NDArray[np.float64],
         variances: NDArray[np.float64],
-        shares: NDArray[np.float64],
+        proportions: NDArray[np.float64],
     ) -> "Ranks":
         """From released means, variances and shares of bins (rows that add up to 1)."""
         widths = SPREAD * np.sqrt(variances)
-        return cls(means=means, widths=widths, waves=_waves(shares), shares=shares)
+        return cls(means=means, widths=widths, waves=_waves(proportions), shares=proportions)
 
     @classmethod
     def from_array(cls, packed: NDArray[np.float64]) -> "Ranks":
         """The inverse of `array`: waves follow from shares."""
-        means, widths, shares = packed[:, 0], packed[:, 1], packed[:, 2:]
-        return cls(means=means, widths=widths, waves=_waves(shares), shares=shares)
+        means, widths, proportions = packed[:, 0], packed[:, 1], packed[:, 2:]
+        return cls(means=means, widths=widths, waves=_waves(proportions), shares=proportions)
 
     @property
     def array(self) -> NDArray[np.float64]:
@@ -61,7 +61,7 @@ class Ranks:
         return np.column_stack([self.means, self.widths, self.shares])
 
     @property
-    def plain_shares(self) -> NDArray[np.float64]:
+    def plain_fractions(self) -> NDArray[np.float64]:
         """Shares less the little mass that is everywhere, so that ranks rise; shape (K, 24)."""
         plain = np.maximum(self.shares * (1 + _PSEUDO) - _PSEUDO / BINS, 0.0)
         return np.asarray(plain / plain.sum(axis=1, keepdims=True))
@@ -69,7 +69,7 @@ class Ranks:
     def quantiles(self, number: int, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """z of given ranks of one column."""
         # The inverse of the distribution function, on the middles of its cells.
-        middles = (np.arange(CELLS) + 0.5) * (2 * FARTHEST / CELLS) - FARTHEST
+        middles = (np.arange(CELLS) + 0.5) * (2 * LIMIT / CELLS) - LIMIT
         return np.asarray(np.interp(places, _places(self.shares[[number]])[0], middles))
 
     def only(self, number: int) -> "Ranks":
@@ -92,7 +92,7 @@ class Ranks:
         """Where a number's tail begins, at the end of the cells, and where its declared range ends:
         distances of encoded numbers from the mean."""
         mean = float(self.means[number])
-        return FARTHEST * float(self.widths[number]), 1 - mean if above else 1 + mean
+        return LIMIT * float(self.widths[number]), 1 - mean if above else 1 + mean
 
     def ramp(self, number: int, above: bool, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """0 within the cells, and from there in a straight line to 1 where the range ends.
@@ -117,22 +117,22 @@ class Ranks:
             noise: Of the released shares.
         """
         tails = []
-        for number, shares in enumerate(self.shares):
-            for above, share in ((True, shares[-1]), (False, shares[0])):
+        for number, proportions in enumerate(self.shares):
+            for above, proportion in ((True, proportions[-1]), (False, proportions[0])):
                 start, end = self.tail(number, above)
-                if share >= _HEAVY + _SURE * noise and end >= _FAR * start:
+                if proportion >= _HEAVY + _SURE * noise and end >= _CUTOFF * start:
                     tails.append((number, above))
         return tails
 
     def standard(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """z of encoded numbers; shape (n, K) to (K, n)."""
         z = (numbers.T - self.means[:, None]) / self.widths[:, None]
-        return np.clip(z, -FARTHEST, FARTHEST)
+        return np.clip(z, -LIMIT, LIMIT)
 
 
-def likely_means(found: NDArray[np.float64], farthest: float = 0.9) -> NDArray[np.float64]:
+def likely_means(found: NDArray[np.float64], diameter: float = 0.9) -> NDArray[np.float64]:
     """Noisy means of encoded numbers, kept inside."""
-    return np.asarray(np.clip(found, -farthest, farthest))
+    return np.asarray(np.clip(found, -diameter, diameter))
 
 
 def likely_variances(found: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
@@ -140,45 +140,45 @@ def likely_variances(found: NDArray[np.float64], noise: float) -> NDArray[np.flo
     return np.asarray(np.clip(found, min(max(0.0005, noise / 2), 0.35), 0.35))
 
 
-def _waves(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.cos(math.pi * _places(shares)))
+def _waves(proportions: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.cos(math.pi * _places(proportions)))
 
 
-def _places(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _places(proportions: NDArray[np.float64]) -> NDArray[np.float64]:
     """t of the middle of every cell, shape (K, 768)."""
     # A distribution function that is linear within each bin.
-    ends = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
+    ends = np.concatenate([np.zeros((len(proportions), 1)), np.cumsum(proportions, axis=1)], axis=1)
     middles = (np.arange(CELLS) + 0.5) * (BINS / CELLS)
     bins = middles.astype(np.intp)
-    ranks = ends[:, bins] + shares[:, bins] * (middles - bins)
+    ranks = ends[:, bins] + proportions[:, bins] * (middles - bins)
     return np.asarray(np.clip(ranks, 0, 1))
 
 
 def cells(z: NDArray[np.float64], count: int = CELLS) -> NDArray[np.intp]:
     """Which of `count` equal cells every z is in."""
-    indices = np.floor((z + FARTHEST) * (count / (2 * FARTHEST))).astype(np.intp)
+    indices = np.floor((z + LIMIT) * (count / (2 * LIMIT))).astype(np.intp)
     return np.clip(indices, 0, count - 1)
 
 
-def usual_shares(columns: int) -> NDArray[np.float64]:
+def usual_proportions(columns: int) -> NDArray[np.float64]:
     """The shares of bins where nothing is released of them: a Gaussian's; shape (columns, 24)."""
-    ends = np.linspace(-FARTHEST, FARTHEST, BINS + 1) * SPREAD
+    ends = np.linspace(-LIMIT, LIMIT, BINS + 1) * SPREAD
     below = gaussian_below(ends)
     below[0], below[-1] = 0.0, 1.0  # what is farther stands at the ends
     return _rounded_off(np.tile(np.diff(below), (columns, 1)))
 
 
-def released_shares(
+def released_proportions(
     counts: NDArray[np.float64], noise: float, records: float
 ) -> NDArray[np.float64]:
     """The shares of bins from their noisy counts, shape (columns, 24)."""
     # Where noise is large against a bin's usual count, believe a Gaussian's shares instead.
     trust = 1 / (1 + (BINS * noise / records) ** 2)
-    usual = usual_shares(len(counts))
+    usual = usual_proportions(len(counts))
     return _rounded_off(np.maximum(trust * counts / records + (1 - trust) * usual, 0.0))
 
 
-def _rounded_off(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rounded_off(proportions: NDArray[np.float64]) -> NDArray[np.float64]:
     # A little mass everywhere: the distribution function rises, so that it has an inverse.
-    padded = shares + _PSEUDO / BINS
+    padded = proportions + _PSEUDO / BINS
     return np.asarray(padded / padded.sum(axis=1, keepdims=True))

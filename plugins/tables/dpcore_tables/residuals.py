@@ -86,12 +86,12 @@ def measured(
     sigma = float((quantile / _NORMAL) ** trust * usual ** (1 - trust))
     # Ghosts: counts beyond two sigma that noise alone explains would triple a moment.
     clean_counts = np.maximum(counts, 0.0)
-    is_far = 2 * _NORMAL * sigma < _MIDDLES
-    clean_counts = np.where(is_far & (clean_counts < 2.5 * noise), 0.0, clean_counts)
+    is_distant = 2 * _NORMAL * sigma < _MIDDLES
+    clean_counts = np.where(is_distant & (clean_counts < 2.5 * noise), 0.0, clean_counts)
     likely = _half_normal(sigma)
     total = float(clean_counts.sum())
-    shares = clean_counts / total if total > 0 else likely
-    return Residuals(sigma, trust * shares + (1 - trust) * likely)
+    proportions = clean_counts / total if total > 0 else likely
+    return Residuals(sigma, trust * proportions + (1 - trust) * likely)
 
 
 def best_clip(known: Residuals, noise: float, records: float, width: int) -> float:

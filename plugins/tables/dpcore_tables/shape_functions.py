@@ -33,10 +33,10 @@ from dpcore_tables.objective.losses import NAMES, Loss, Name
 from dpcore_tables.objective.weights import factors_of, require_weights, weighted_rows
 from dpcore_tables.pairs.cells import MOST_TABLES, cells_of, column_cells
 from dpcore_tables.plan import CURVES, MOST_STEPS, Plan, kind_of
-from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
+from dpcore_tables.ranks import BINS, Ranks, cells, usual_proportions
 from dpcore_tables.shapes.changes import Curve
 from dpcore_tables.shapes.scaled_scores import ScaledScores
-from dpcore_tables.small import FARTHEST
+from dpcore_tables.small import LIMIT
 from dpcore_tables.steps.calibration import directions
 from dpcore_tables.steps.score_map import corrected_residual, direction_rows
 from dpcore_tables.sums import (
@@ -190,7 +190,7 @@ class ShapeFunctions(SummingLearner):
             factors = self._factors(block, public.domain)
             return rows if factors is None else weighted_rows(rows, factors, query.sum.clip)
         # One record at a time through `partial`: both ways have the same integers.
-        record_sums = [self.partial(query, record, public).floats() for record in block.alone()]
+        record_sums = [self.partial(query, record, public).floats() for record in block.singles()]
         return np.array(record_sums).reshape(-1, *query.shape)
 
     def _declared(self, query: SumQuery, block: Records, domain: Domain) -> NDArray[np.float64]:
@@ -203,7 +203,7 @@ class ShapeFunctions(SummingLearner):
         # Less half the clip, so that a record adds at most half as much in size.
         if query.name == "spread":
             sizes = np.abs(labels - query.args["label"])
-            return np.asarray(np.minimum(sizes, FARTHEST) - FARTHEST / 2)
+            return np.asarray(np.minimum(sizes, LIMIT) - LIMIT / 2)
         return labels if kind_of(domain) == "several" else labels - 0.5
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
@@ -221,7 +221,7 @@ class ShapeFunctions(SummingLearner):
         if query.name == "bins":
             numbers = block.features[:, self._layout(domain).encoded]
             # Bins are of standardised numbers: the usual shares do not enter z.
-            ranks = Ranks.of(args["means"], args["variances"], usual_shares(numbers.shape[1]))
+            ranks = Ranks.of(args["means"], args["variances"], usual_proportions(numbers.shape[1]))
             bins = cells(ranks.standard(numbers), BINS)
             return Exact.of([counts(row, BINS, factors) for row in bins], unit)
         if query.name == "categories":

@@ -16,7 +16,7 @@ from dpcore_tables.layout import Layout, Term
 from dpcore_tables.ranks import Ranks
 
 SIGNAL = 1300.0
-FARTHEST = 0.25
+LIMIT = 0.25
 """Absolute residuals, at the mean label, are clipped here when their mean is released."""
 
 EVEN = 400.0
@@ -25,9 +25,9 @@ EVEN = 400.0
 REPLAYED = 900.0
 """Up to this signal the noise of the screen moves the fit about as much as its own."""
 
-USUAL_SPREAD = 0.12
-SCREEN_SHARE, MOMENTS_SHARE, SPREAD_SHARE, LOOK_SHARE = 0.3, 0.04, 0.02, 0.01
-_SPREADS = 4.0  # of the clip, so that constants are those of labels that spread by 1/4
+USUAL_DEVIATION = 0.12
+SCREEN_FRACTION, MOMENTS_FRACTION, DEVIATION_FRACTION, EVALUATION_FRACTION = 0.3, 0.04, 0.02, 0.01
+_NOISE_DISTRIBUTIONS = 4.0  # of the clip, so that constants are those of labels that spread by 1/4
 _NARROWEST, _WIDEST = 24, 130
 _STEPS, _FEWEST_STEPS, _FASTEST = 500, 40, 1.5
 _LOAD = 1.2
@@ -44,7 +44,7 @@ class Schedule(NamedTuple):
     rate: float
 
 
-def schedule(signal: float, share: float, width: int) -> Schedule:
+def schedule(signal: float, proportion: float, width: int) -> Schedule:
     """More signal, more steps; more functions, fewer.
 
     Args:
@@ -52,7 +52,7 @@ def schedule(signal: float, share: float, width: int) -> Schedule:
     """
     # An empirical law: the time eta T that small tables need, by their signal.
     usual = float(0.14 * min(1.0, signal / 200) ** 0.35)
-    time = usual * signal * math.sqrt(share) / relative_clip(signal) * (15 / width) ** 0.25
+    time = usual * signal * math.sqrt(proportion) / relative_clip(signal) * (15 / width) ** 0.25
     time = min(max(time, 5.0), _FASTEST * _STEPS)
     steps = min(max(math.ceil(time), _FEWEST_STEPS), _STEPS)
     return Schedule(steps, min(time, _FASTEST * steps) / steps)
@@ -68,24 +68,24 @@ def relative_clip(signal: float) -> float:
     return float(min(1.0, 0.04 * (signal / 300) ** 0.75))
 
 
-def clip_of(signal: float, spread: float) -> float:
+def clip_of(signal: float, deviation: float) -> float:
     """C in units of the label's range."""
-    return min(1.0, _SPREADS * spread * relative_clip(signal))
+    return min(1.0, _NOISE_DISTRIBUTIONS * deviation * relative_clip(signal))
 
 
 def below_clip(signal: float) -> float:
     """The share of normal residuals below the clip, were they so large as usual."""
-    return math.erf(_SPREADS * relative_clip(signal) / (RESIDUAL * math.sqrt(2)))
+    return math.erf(_NOISE_DISTRIBUTIONS * relative_clip(signal) / (RESIDUAL * math.sqrt(2)))
 
 
-def spread_of(total: float, noise: float, records: float) -> float:
+def deviation_of(total: float, noise: float, records: float) -> float:
     """The labels' standard deviation from a noisy sum of clipped absolute residuals, each less half
     their clip; shrunk to the usual where noise is large."""
     to_deviation = 1.25 / records
     # For a normal law the deviation is 1.25 mean absolute deviations.
-    deviation = min(max((total + records * FARTHEST / 2) * to_deviation, 0.03), 0.3)
-    trust = 1 / (1 + (noise * to_deviation / (USUAL_SPREAD / 2)) ** 2)
-    return float(deviation**trust * USUAL_SPREAD ** (1 - trust))
+    deviation = min(max((total + records * LIMIT / 2) * to_deviation, 0.03), 0.3)
+    trust = 1 / (1 + (noise * to_deviation / (USUAL_DEVIATION / 2)) ** 2)
+    return float(deviation**trust * USUAL_DEVIATION ** (1 - trust))
 
 
 def screen_terms(layout: Layout, signal: float) -> list[Term]:

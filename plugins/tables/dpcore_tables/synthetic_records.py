@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
-from dpcore_tables.ranks import BINS, FARTHEST
+from dpcore_tables.ranks import BINS, LIMIT
 
 _RECORDS = 1000
 
@@ -26,12 +26,12 @@ def usual_shortening(dictionary: Dictionary) -> float:
 
 
 def simulated_records(
-    dictionary: Dictionary, count: int, shares: Sequence[NDArray[np.float64]] = ()
+    dictionary: Dictionary, count: int, proportions: Sequence[NDArray[np.float64]] = ()
 ) -> NDArray[np.float64]:
     """Encoded, shape (count, p): always the same ones.
 
     Args:
-        shares: Of every declared column's categories, of which as many records are made;
+        proportions: Of every declared column's categories, of which as many records are made;
             equally frequent ones are drawn if it is empty.
     """
     # A fixed seed: the same answers give the same model, bit by bit, and no coins are spent.
@@ -43,12 +43,12 @@ def simulated_records(
         if levels == 0:
             number = layout.numeric.index(place)
             bins = generator.choice(BINS, count, p=ranks.shares[number])
-            z = (bins + generator.random(count)) * (2 * FARTHEST / BINS) - FARTHEST
+            z = (bins + generator.random(count)) * (2 * LIMIT / BINS) - LIMIT
             encoded[:, start] = ranks.means[number] + z * ranks.widths[number]
         elif levels > 0:
-            if shares:
+            if proportions:
                 ranks_of_records = (generator.permutation(count) + 0.5) / count
-                codes = np.searchsorted(np.cumsum(shares[place])[:-1], ranks_of_records)
+                codes = np.searchsorted(np.cumsum(proportions[place])[:-1], ranks_of_records)
             elif levels == 2:
                 codes = generator.choice(2, count)
             else:

@@ -37,7 +37,7 @@ class Replay:
     plan: Plan
     records: float
     label: float
-    spread: float
+    deviation: float
     variances: NDArray[np.float64]
     residuals: Residuals
     descent: Plain
@@ -114,9 +114,9 @@ class Replay:
         )
 
     def _spread(self, residuals: NDArray[np.float64], generator: np.random.Generator) -> float:
-        sizes = np.minimum(np.abs(residuals), small.FARTHEST) - small.FARTHEST / 2
+        sizes = np.minimum(np.abs(residuals), small.LIMIT) - small.LIMIT / 2
         total = self.records * float(np.mean(sizes)) + self._noise("spread", generator)
-        return small.spread_of(total, self.noises["spread"], self.records)
+        return small.deviation_of(total, self.noises["spread"], self.records)
 
     def _round(
         self,

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Categories, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore import Categories, Domain, Public, PublicRandomness, Range, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table
@@ -55,7 +55,7 @@ def fitted(learner, kind="number", epsilon=4):
         on_invalid="project",
         epsilon=epsilon,
     )
-    return plan.run(table(kind), replaying=HERE, secret=SecretCoins.rehearsal(1)).model
+    return plan.run(table(kind), replaying=HERE, secret=SecretRandomness.rehearsal(1)).model
 
 
 def grid(count=500):
@@ -65,7 +65,7 @@ def grid(count=500):
 
 
 def query_names(learner, count):
-    public = Public(domain=facts(count=count), coins=PublicCoins(1), mu=0.27)
+    public = Public(domain=facts(count=count), randomness=PublicRandomness(1), mu=0.27)
     return {query.name for query in learner.queries(public)}
 
 
@@ -73,15 +73,15 @@ def test_isotonic_is_the_nearest_rising_curve():
     """By the formula of its means: the largest over starts of the smallest over ends."""
     rng = np.random.default_rng(1)
     for _ in range(20):
-        curve, shares = rng.normal(size=9).round(1), rng.uniform(0.1, 1, 9)
+        curve, proportions = rng.normal(size=9).round(1), rng.uniform(0.1, 1, 9)
         means = [
-            [np.average(curve[i : j + 1], weights=shares[i : j + 1]) if j >= i else 0.0
+            [np.average(curve[i : j + 1], weights=proportions[i : j + 1]) if j >= i else 0.0
              for j in range(9)]
             for i in range(9)
         ]  # fmt: skip
         expected = [max(min(means[i][k] for k in range(j, 9)) for i in range(j + 1))
                     for j in range(9)]  # fmt: skip
-        values, stretches = isotonic(curve, shares)
+        values, stretches = isotonic(curve, proportions)
         assert values == pytest.approx(np.array(expected), abs=1e-12)
         assert (np.diff(stretches) == (np.diff(values) > 0)).all()
 
@@ -89,11 +89,11 @@ def test_isotonic_is_the_nearest_rising_curve():
 def test_noise_moves_a_projected_curve_by_no_more():
     """In square mean, by the shares; and nowhere beyond the largest movement."""
     rng = np.random.default_rng(2)
-    shares = rng.uniform(0.1, 1, 40)
+    proportions = rng.uniform(0.1, 1, 40)
     for _ in range(200):
         first, second = rng.normal(size=(2, 40)).cumsum(axis=1)
-        movement = isotonic(first, shares)[0] - isotonic(second, shares)[0]
-        assert shares @ movement**2 <= shares @ (first - second) ** 2 + 1e-9
+        movement = isotonic(first, proportions)[0] - isotonic(second, proportions)[0]
+        assert proportions @ movement**2 <= proportions @ (first - second) ** 2 + 1e-9
         assert np.abs(movement).max() <= np.abs(first - second).max() + 1e-12
 
 
@@ -171,7 +171,7 @@ def test_no_pairs_cost_no_survey():
 )
 def test_wishes_that_cannot_be_met_are_refused_before_anything_is_spent(learner, kind, error):
     with pytest.raises(error):
-        learner.queries(Public(domain=facts(kind), coins=PublicCoins(1), mu=0.27))
+        learner.queries(Public(domain=facts(kind), randomness=PublicRandomness(1), mu=0.27))
 
 
 @pytest.mark.parametrize("kind", ["number", "two"])
@@ -199,7 +199,7 @@ def test_an_edit_adds_where_it_says_and_leaves_the_published_model(kind):
             assert added == pytest.approx(np.array([0.125, 0, 0.125]))
         elif shape.columns not in (("a",), ("c",)):
             assert not added.any()
-    (heading, *_) = edited.sheet().tables
+    (heading, *_) = edited.shown_summary().tables
     assert [row[-1] for row in heading.rows] == ["a fault of the meter", "a policy", "a policy"]
     values = edited.exported()[1]
     assert values["edits"][0]["reason"] == "a fault of the meter"

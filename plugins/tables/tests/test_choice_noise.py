@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Answer, Categories, Domain, Public, PublicCoins, Range
+from dpcore import Answer, Categories, Domain, Public, PublicRandomness, Range
 from dpcore.domain import Classes
 from dpcore.encoding.tables import project_table
 from dpcore_tables.choice import kept
@@ -39,7 +39,7 @@ def fitted(labels, mu=1.0, **rules):
     domain = Domain(columns=COLUMNS, target="y", labels=labels, exact=1500)
     learner = ShapeFunctions(**rules)
     public, records = (
-        Public(domain=domain, coins=PublicCoins(1), mu=mu),
+        Public(domain=domain, randomness=PublicRandomness(1), mu=mu),
         project_table(domain, table),
     )
     state, number = learner.start(public), 0
@@ -59,20 +59,23 @@ def model():
 
 def test_standard_errors_hold_the_choice_and_published_arrays_do_not(model):
     squares = model.state.descent.metric.undamped
-    without, added = np.sum(squares * model.spread), np.sum(squares * (model.noise - model.spread))
+    without, added = (
+        np.sum(squares * model.deviation),
+        np.sum(squares * (model.noise - model.deviation)),
+    )
     assert 0 < added <= choice_noise._MOST * without * (1 + 1e-12)
-    assert np.array_equal(model.arrays()["spread"], model.spread)
-    assert np.linalg.eigvalsh(model.noise - model.spread)[0] > -1e-12 * np.trace(model.spread)
+    assert np.array_equal(model.arrays()["spread"], model.deviation)
+    assert np.linalg.eigvalsh(model.noise - model.deviation)[0] > -1e-12 * np.trace(model.deviation)
 
 
 def test_a_release_fixes_what_its_choice_adds(model):
-    again = with_choice(model.state, model.spread, model.state.calibration.factor)
+    again = with_choice(model.state, model.deviation, model.state.calibration.factor)
     assert np.array_equal(again, model.noise)
 
 
 def test_the_first_edition_and_small_tables_choose_nothing_anew():
     for other in (fitted(Range(-2, 3), edition=1), fitted(Range(-2, 3), mu=0.4)):
-        assert other.noise is other.spread
+        assert other.noise is other.deviation
 
 
 @pytest.mark.slow
@@ -81,7 +84,7 @@ def test_priors_that_are_learned_from_noise_widen_errors_of_other_losses(model, 
     other = fitted(Range(-2, 3), mu=0.93, loss="quantile", level=0.9)
     monkeypatch.setattr(choice_noise, "_covariance", lambda *_: 0.0)
     state, descent = other.state, other.state.descent
-    law, rng = _Gradients.of(state, descent, 50.0), np.random.default_rng(0)
+    null_model, rng = _Gradients.of(state, descent, 50.0), np.random.default_rng(0)
     ends = []
     for _ in range(100):
         walk = attrs.evolve(
@@ -93,22 +96,22 @@ def test_priors_that_are_learned_from_noise_widen_errors_of_other_losses(model, 
             walk = (
                 walk if step.curvature == walk.metric.curvature else walk.rescaled(step.curvature)
             )
-            gradient = law.curvature @ (walk.coordinates(walk.weights) - law.goal)
+            gradient = null_model.curvature @ (walk.coordinates(walk.weights) - null_model.goal)
             gradient += step.noise * rng.standard_normal(gradient.shape)
             walk = walk.after(gradient, step.noise, 1.0, step.sigma, UNCLIPPED)
         ends.append(walk.weights[:, 0])
     squares = descent.metric.undamped
-    expected = np.sum(squares * np.cov(ends, rowvar=False)) / np.sum(squares * other.spread)
-    widened = with_choice(state, other.spread, 1.0)
-    assert widened == pytest.approx(other.spread * widened[1, 1] / other.spread[1, 1])
+    expected = np.sum(squares * np.cov(ends, rowvar=False)) / np.sum(squares * other.deviation)
+    widened = with_choice(state, other.deviation, 1.0)
+    assert widened == pytest.approx(other.deviation * widened[1, 1] / other.deviation[1, 1])
     assert expected > 1.3
-    assert widened[1, 1] / other.spread[1, 1] == pytest.approx(expected, rel=0.2)
-    assert np.array_equal(with_choice(model.state, model.spread, 1.0), model.spread)
+    assert widened[1, 1] / other.deviation[1, 1] == pytest.approx(expected, rel=0.2)
+    assert np.array_equal(with_choice(model.state, model.deviation, 1.0), model.deviation)
 
 
 def test_classes_choose_anew_too():
     other = fitted(Classes(("down", "up")), mu=2.5)
-    assert np.trace(other.noise) > np.trace(other.spread)
+    assert np.trace(other.noise) > np.trace(other.deviation)
 
 
 @pytest.mark.parametrize("kind", ["number", "two"])
@@ -117,15 +120,15 @@ def test_a_walk_is_the_descent_on_linear_gradients(model, kind, monkeypatch):
     monkeypatch.setattr(choice_noise, "_NEAR", 1.0)  # every map anew
     fit = model if kind == "number" else fitted(Classes(("down", "up")), mu=2.5)
     released, state = fit.state.descent, fit.state
-    law = _Gradients.of(state, released, 50.0)
+    null_model = _Gradients.of(state, released, 50.0)
     begun = choice_noise._begun(released, state.prior_variance)
     start = released.steps[0].weights
-    end = released.restored(law.walk(begun, released.coordinates(start)))
+    end = released.restored(null_model.walk(begun, released.coordinates(start)))
     descent = attrs.evolve(begun, steps=(), weights=start)
     for step in released.steps:
         if step.curvature != descent.metric.curvature:
             descent = descent.rescaled(step.curvature)
-        force = law.curvature @ (released.coordinates(descent.weights) - law.goal)
+        force = null_model.curvature @ (released.coordinates(descent.weights) - null_model.goal)
         # A gradient by the weights themselves, where coordinates are others.
         if released.centres is not None:
             force = np.linalg.solve(released.centres.map, force)
@@ -135,19 +138,20 @@ def test_a_walk_is_the_descent_on_linear_gradients(model, kind, monkeypatch):
 
 def test_the_goal_is_where_gradients_without_noise_are_0(model):
     released, state = model.state.descent, model.state
-    law = _Gradients.of(state, released, 50.0)
+    null_model = _Gradients.of(state, released, 50.0)
     goal = 0.1 * np.arange(released.dictionary.width)[:, None] / released.dictionary.width
     steps = tuple(
         attrs.evolve(
             step,
             noise=1e-9,
-            target=released.metric.damped @ step.weights - law.curvature @ (step.weights - goal),
+            target=released.metric.damped @ step.weights
+            - null_model.curvature @ (step.weights - goal),
         )
         for step in released.steps
     )
     exact = _Gradients.of(state, attrs.evolve(released, steps=steps), 50.0)
     # Categories add up to a constant, so that not every weight is told.
-    assert law.curvature @ exact.goal == pytest.approx(law.curvature @ goal, abs=1e-3)
+    assert null_model.curvature @ exact.goal == pytest.approx(null_model.curvature @ goal, abs=1e-3)
 
 
 def test_candidates_that_say_nothing_are_nothing_in_other_surveys(model):
@@ -163,10 +167,12 @@ def test_candidates_that_say_nothing_are_nothing_in_other_surveys(model):
         survey = Survey(
             dictionary=candidates, weights=np.zeros((257, 1)), noise=noise, strengths=strengths
         )
-        looks = _Looks.of(survey, np.random.default_rng(1))
-        assert np.mean(looks.coefficients[large:] ** 2) < 0.3
-        assert np.all(np.abs(looks.coefficients[:large]) > 6)
-        drawn = np.array([*looks.draw(np.random.default_rng(2)).strengths.values()]) / noise**2
+        evaluations = _Looks.of(survey, np.random.default_rng(1))
+        assert np.mean(evaluations.coefficients[large:] ** 2) < 0.3
+        assert np.all(np.abs(evaluations.coefficients[:large]) > 6)
+        drawn = (
+            np.array([*evaluations.draw(np.random.default_rng(2)).strengths.values()]) / noise**2
+        )
         # The mean square of a candidate that is nothing is 1 - 2.
         assert np.mean(drawn[large:]) == pytest.approx(-1, abs=0.4)
 
@@ -174,12 +180,12 @@ def test_candidates_that_say_nothing_are_nothing_in_other_surveys(model):
 def test_functions_that_are_chosen_again_alike_end_alike(model):
     """The choice of the release itself moves nothing but by the walk."""
     state, released = model.state, model.state.descent
-    law = _Gradients.of(state, released, 50.0)
+    null_model = _Gradients.of(state, released, 50.0)
     weights = kept(state.screened.dictionary, state.screened.weights, released.dictionary)
-    facts = (state.prior_variance, released, law)
+    facts = (state.prior_variance, released, null_model)
     same = choice_noise._end_with(*facts, released.dictionary, weights)
     begun = choice_noise._begun(released, state.prior_variance)
-    end = law.walk(begun, weights)
+    end = null_model.walk(begun, weights)
     assert same == pytest.approx(end, abs=1e-7)
     # Twice the weight of every function is the same choice, with the same sizes and prior.
     twice = attrs.evolve(released.dictionary, weights=2 * released.dictionary.weights)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import dpcore_tables.plan
-from dpcore import Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore import Domain, Public, PublicRandomness, Range, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain import Classes
 from dpcore.transcript.replay_process import HERE
@@ -15,14 +15,14 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout
 from dpcore_tables.metric import Metric
 from dpcore_tables.plan import Plan
-from dpcore_tables.ranks import Ranks, usual_shares
+from dpcore_tables.ranks import Ranks, usual_proportions
 from dpcore_tables.residuals import UNCLIPPED
 from dpcore_tables.shape_functions import ShapeFunctions
 
 from builders import price_learner
 
 LAYOUT = Layout(levels=(0, 2), starts=(0, 1))
-RANKS = Ranks.of(np.zeros(1), np.full(1, 0.2), usual_shares(1))
+RANKS = Ranks.of(np.zeros(1), np.full(1, 0.2), usual_proportions(1))
 DICTIONARY = Dictionary.of(LAYOUT, RANKS, [(term, 1.0) for term in LAYOUT.once()])
 BASIS = np.linalg.qr(np.random.default_rng(6).normal(size=(3, 3)))[0]
 KNOWN = np.array([200.0, 90.0, 60.0])
@@ -57,8 +57,8 @@ def test_steps_before_count_as_if_they_had_been_asked_by_the_new_curvature():
 
 def test_a_flatter_metric_arrives_where_a_steep_one_does_not():
     goal, noises = np.array([[1.0], [-2.0], [3.0]]), np.zeros((12, 3, 1))
-    near, far = (walked(descent_of(), goal, noises, flatter) for flatter in (FLATTER, 0.25))
-    missing = [np.linalg.norm(descent.weights - goal) for descent in (near, far)]
+    near, outer = (walked(descent_of(), goal, noises, flatter) for flatter in (FLATTER, 0.25))
+    missing = [np.linalg.norm(descent.weights - goal) for descent in (near, outer)]
     assert missing[0] < 0.6 * missing[1]
 
 
@@ -93,21 +93,21 @@ def facts(labels, count):
     ],
 )
 def test_steps_become_longer_only_where_there_is_signal(labels, count, edition, flattest):
-    public = Public(domain=facts(labels, count), coins=PublicCoins(1), mu=0.27)
+    public = Public(domain=facts(labels, count), randomness=PublicRandomness(1), mu=0.27)
     assert Plan.of(public, None, edition=edition).flattest == pytest.approx(flattest)
 
 
 def test_the_fit_alone_takes_the_curvature_anew_and_never_a_larger_one():
     facts_of = facts(Classes(("n", "y")), 20_000)
-    plan = Plan.of(Public(domain=facts_of, coins=PublicCoins(1), mu=0.27), None)
-    descent, law = descent_of(), ("fit", np.zeros(1), np.array([0.3]))
-    unclear = curved(descent, plan, *law)
-    clear = curved(attrs.evolve(descent, weights=np.full((3, 1), 60.0)), plan, *law)
+    plan = Plan.of(Public(domain=facts_of, randomness=PublicRandomness(1), mu=0.27), None)
+    descent, model = descent_of(), ("fit", np.zeros(1), np.array([0.3]))
+    unclear = curved(descent, plan, *model)
+    clear = curved(attrs.evolve(descent, weights=np.full((3, 1), 60.0)), plan, *model)
     assert clear.metric.curvature == pytest.approx(0.25 * plan.flattest)
     assert clear.metric.curvature < unclear.metric.curvature <= 0.25
     later = attrs.evolve(clear, steps=walked(descent, np.zeros((3, 1)), np.zeros((1, 3, 1))).steps)
-    assert curved(later, plan, *law) is later
-    assert curved(descent, plan, "screen", *law[1:]) is descent
+    assert curved(later, plan, *model) is later
+    assert curved(descent, plan, "screen", *model[1:]) is descent
 
 
 @pytest.mark.slow
@@ -130,8 +130,8 @@ def test_classes_that_are_easy_to_tell_are_told(monkeypatch):
     losses = []
     for flattest in (0.05, 1.0):
         monkeypatch.setattr(dpcore_tables.plan, "_FLATTEST", flattest)
-        coins = SecretCoins.rehearsal(3)
-        likely = plan.run(train, replaying=HERE, secret=coins).model.probabilities(test)
+        randomness = SecretRandomness.rehearsal(3)
+        likely = plan.run(train, replaying=HERE, secret=randomness).model.probabilities(test)
         likely = likely[np.arange(len(likely)), codes[parts[1]]]
         losses.append(-float(np.mean(np.log(likely))))
     assert losses[0] < 0.9 * losses[1], losses

@@ -5,14 +5,14 @@ import itertools
 import numpy as np
 import pytest
 
-from dpcore import Categories, Domain, Range, SecretCoins
+from dpcore import Categories, Domain, Range, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout, Term
 from dpcore_tables.metric import released_levels
 from dpcore_tables.plain_descent import Plain
-from dpcore_tables.ranks import Ranks, usual_shares
+from dpcore_tables.ranks import Ranks, usual_proportions
 from dpcore_tables.residuals import Clipped
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.shapes.covariance import Covariance
@@ -40,7 +40,7 @@ LEVELS = (np.zeros(0), np.array([0.7, 0.2, 0.1]), np.zeros(0), np.array([0.9, 0.
 
 
 def dictionary(terms=TERMS, sizes=None):
-    ranks = Ranks.of(np.array([0.2, -0.3]), np.array([0.1, 0.2]), usual_shares(2))
+    ranks = Ranks.of(np.array([0.2, -0.3]), np.array([0.1, 0.2]), usual_proportions(2))
     rng = np.random.default_rng(0)
     sizes = rng.uniform(0.05, 0.15, len(terms)) if sizes is None else sizes
     return Dictionary.sized(Layout.of(DOMAIN), ranks, terms, sizes)
@@ -86,8 +86,8 @@ def test_a_pair_says_nothing_of_one_column_alone():
         effect = found[owner]
         surface = effect.values(weights).reshape([len(grid) for grid in effect.at])
         assert np.abs(surface).max() > 0.01
-        shares = LEVELS[owner[axis]]
-        means = np.tensordot(surface, shares, axes=(axis, 0))
+        proportions = LEVELS[owner[axis]]
+        means = np.tensordot(surface, proportions, axes=(axis, 0))
         assert means == pytest.approx(np.zeros(len(means)), abs=1e-13)
 
 
@@ -134,8 +134,8 @@ def test_null_shapes_have_even_p_values_and_bands_that_hold_0(outputs):
             inside.append(np.all(np.abs(effect.values(weights)) <= band[:, None]))
         assert 0.925 <= np.mean(inside) <= 0.975
         for level in (0.02, 0.1, 0.5):
-            share = np.mean(np.array(p_values) < level)
-            assert share == pytest.approx(level, rel=0.2, abs=0.02)
+            proportion = np.mean(np.array(p_values) < level)
+            assert proportion == pytest.approx(level, rel=0.2, abs=0.02)
 
 
 def test_released_shares_of_categories_are_those_of_the_gram_matrix():
@@ -145,7 +145,7 @@ def test_released_shares_of_categories_are_those_of_the_gram_matrix():
     encoded[:, 5] = rng.choice([-1.0, 1.0], count, p=LEVELS[3])
     rows = map_of.rows(encoded)
     found = released_levels(map_of, rows[0] @ rows.T, 1e-3)
-    assert [len(shares) for shares in found] == [0, 3, 0, 2]
+    assert [len(proportions) for proportions in found] == [0, 3, 0, 2]
     assert found[1] == pytest.approx(LEVELS[1], abs=0.02)
     assert found[3] == pytest.approx(LEVELS[3], abs=0.02)
     drowned = released_levels(map_of, rows[0] @ rows.T, 1e9)
@@ -203,7 +203,7 @@ def test_a_column_that_says_nothing_is_not_found(epsilon):
             on_invalid="project",
             epsilon=epsilon,
         )
-        model = planned.run(table, secret=SecretCoins.rehearsal(seed)).model
+        model = planned.run(table, secret=SecretRandomness.rehearsal(seed)).model
         found = {shape.columns: shape for shape in model.shapes()}
         assert found["a",].found
         nulls += sum(found[name,].found for name in "bcd" if (name,) in found)

@@ -12,7 +12,7 @@ from dpcore.private.engines.local import BlockKeeper, DerivedBlocks
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.sums import gradients, gram, integer_rows, scores
 
-from shape_cases import BUDGETS, asks, case_of
+from shape_cases import BUDGETS, case_of, queries_of
 
 
 def records_of(case, count=60):
@@ -52,21 +52,21 @@ def test_sums_are_the_same_integers_from_kept_rows_and_of_single_records(
     with_spool = Records(
         features=records.features, labels=records.labels, keeper=BlockKeeper(blocks, 0)
     )
-    for name, asked in asks(case).items():
+    for name, asked in queries_of(case).items():
         query = of_any_weights(asked)
         total = learner.total_of(query, records, case.public)
         # Once more from memory, then twice with a spool, which first makes rows and then has them.
         for again in (records, with_spool, with_spool):
             assert learner.total_of(query, again, case.public) == total, name
-        alone = [learner.total_of(query, one, case.public) for one in records.alone()]
-        assert sum(alone, Exact.zeros(query.shape, total.exponent)) == total, name
+        single = [learner.total_of(query, one, case.public) for one in records.singles()]
+        assert sum(single, Exact.zeros(query.shape, total.exponent)) == total, name
     blocks.close()
 
 
 @pytest.mark.parametrize("kind", ["number, tables", "several", "number, jumps, weighted"])
 def test_four_bytes_leave_every_bit_and_two_bytes_a_part_in_thousands(kind, monkeypatch):
     case = case_of(kind, REPLACE_ONE, 0)
-    for name, asked in asks(case).items():
+    for name, asked in queries_of(case).items():
         query, sums = of_any_weights(asked), {}
         for size in (8, 4, 2):
             monkeypatch.setattr(ShapeFunctions, "_size", lambda self, entries, size=size: size)

@@ -9,7 +9,7 @@ from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain import Classes
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore_attacks.laws.bounds.sums import LAWS, sum_verdicts
 from dpcore_attacks.laws.law import Outcome
 from dpcore_tables import portable
@@ -44,7 +44,7 @@ def domain(loss, count):
 def noiseless(loss, table, mu=40.0, **options):
     """A fit whose answers have no noise, though rules take them to have that of the plan."""
     facts = domain(loss, len(table["y"]))
-    public = Public(domain=facts, coins=PublicCoins(1), mu=mu)
+    public = Public(domain=facts, randomness=PublicRandomness(1), mu=mu)
     learner, records, numbers = (
         ShapeFunctions(loss=loss, **options),
         project_table(facts, table),

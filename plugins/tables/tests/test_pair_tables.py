@@ -18,10 +18,10 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Records,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain import Classes
@@ -39,7 +39,7 @@ from dpcore_tables.pairs.cells import (
     possible_pairs,
 )
 from dpcore_tables.pairs.tables import PairTable, Tables
-from dpcore_tables.ranks import Ranks, usual_shares
+from dpcore_tables.ranks import Ranks, usual_proportions
 from dpcore_tables.residuals import Residuals, clip_of_cells
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.shapes.covariance import Covariance
@@ -65,7 +65,7 @@ def facts(count, columns=COLUMNS, labels=None):
 
 
 def plan_of(count, mu=0.9, labels=None, learner=None, columns=COLUMNS):
-    public = Public(domain=facts(count, columns, labels), coins=PublicCoins(1), mu=mu)
+    public = Public(domain=facts(count, columns, labels), randomness=PublicRandomness(1), mu=mu)
     return (learner or ShapeFunctions())._plan(public)
 
 
@@ -99,9 +99,9 @@ def test_sums_are_of_clipped_residuals_by_cell_whatever_the_blocks():
 
 def test_cells_are_of_parts_of_equal_rank_and_of_categories():
     layout = Layout.of(facts(100))
-    shares = np.zeros((1, 24))
-    shares[:, 8:16] = 1 / 8  # numbers are spread evenly between -1 and 1
-    ranks = Ranks.of(np.zeros(1), np.full(1, 1.0), shares)
+    proportions = np.zeros((1, 24))
+    proportions[:, 8:16] = 1 / 8  # numbers are spread evenly between -1 and 1
+    ranks = Ranks.of(np.zeros(1), np.full(1, 1.0), proportions)
     encoded = np.zeros((64, 1 + 5 + 20 + 1))
     encoded[:, 0] = np.linspace(-1, 1, 64, endpoint=False) + 1 / 64
     encoded[:, 1 + 2] = 1.0
@@ -152,7 +152,7 @@ def test_a_number_has_a_smooth_curve_for_every_category():
     assert smooth < 0.4 * shrunk
     # The map that errors rest on is the one that made the table.
     fit = fits[0]
-    rows = fit._curves(fit.asks[0][0])
+    rows = fit._curves(fit.queries[0][0])
     assert np.allclose(fit._cells(np.einsum("gpq,gq->gp", fit.maps, rows)), fit.values)
 
 
@@ -178,9 +178,9 @@ def test_what_single_columns_explain_makes_no_table(pair):
     table = PairTable.expected(Layout.of(facts(100)), pair, levels, 4000.0)
     first, second = (rng.normal(size=size) for size in table.shape)
     noise = 2.0 * rng.normal(size=len(table.values))
-    alone = table.after(table.counts * (first[:, None] + second).reshape(-1) + noise, 2.0, 0.01)
-    assert alone.gain > 100
-    assert alone.interaction_gain() < 1
+    single = table.after(table.counts * (first[:, None] + second).reshape(-1) + noise, 2.0, 0.01)
+    assert single.gain > 100
+    assert single.interaction_gain() < 1
     both = table.after(table.counts * np.outer(first, second).reshape(-1) + noise, 2.0, 0.01)
     assert both.interaction_gain() > 100
 
@@ -289,11 +289,11 @@ def test_shapes_of_many_cells_are_those_of_a_matrix_of_all_cells():
         Term(0, 2, 1, 3),
         Term(1, 1, 2, 4),
     ]
-    ranks = Ranks.of(np.zeros(1), np.full(1, 0.2), usual_shares(1))
+    ranks = Ranks.of(np.zeros(1), np.full(1, 0.2), usual_proportions(1))
     dictionary = Dictionary.sized(layout, ranks, terms, rng.uniform(0.05, 0.15, len(terms)))
     root = rng.normal(size=(len(terms), 4)) / 10
-    law = Covariance(terms=root @ root.T, curves=both.roots(chance=True, wider=1.25))
-    parts = [law.terms, *(dense((cells, roots)) for cells, roots in law.curves)]
+    null_model = Covariance(terms=root @ root.T, curves=both.roots(chance=True, wider=1.25))
+    parts = [null_model.terms, *(dense((cells, roots)) for cells, roots in null_model.curves)]
     count = sum(map(len, parts))
     whole, first = np.zeros((count, count)), 0
     for part in parts:
@@ -305,7 +305,7 @@ def test_shapes_of_many_cells_are_those_of_a_matrix_of_all_cells():
     for effect in effects:
         functions = dense_functions(effect, count)
         expected = functions.T @ whole @ functions
-        moved = law.along(effect)
+        moved = null_model.along(effect)
         size = np.abs(expected).max()
         assert np.abs(moved.T @ moved - expected).max() < 1e-12 * size
         assert np.allclose(effect.values(coefficients), functions.T @ coefficients, atol=1e-14)
@@ -316,11 +316,13 @@ def test_shapes_of_many_cells_are_those_of_a_matrix_of_all_cells():
         freedom = 2 * mean**2 / variance
         score = ((square / mean) ** (1 / 3) - 1 + 2 / (9 * freedom)) / math.sqrt(2 / (9 * freedom))
         p_value = NormalDist().cdf(-score)
-        assert p_value_of(effect, coefficients, law) == pytest.approx(p_value, rel=1e-9, abs=1e-12)
+        assert p_value_of(effect, coefficients, null_model) == pytest.approx(
+            p_value, rel=1e-9, abs=1e-12
+        )
         # Draws of the dense law stay within the band as often as it says.
         values, vectors = np.linalg.eigh(whole)
         draws = rng.normal(size=(2000, count)) * np.sqrt(np.maximum(values, 0)) @ vectors.T
-        band = joint_band_of(effect, law, 1) * (1 + 1e-9)
+        band = joint_band_of(effect, null_model, 1) * (1 + 1e-9)
         assert np.mean(np.all(np.abs(draws @ functions) <= band, axis=1)) == pytest.approx(
             0.95, abs=0.03
         )
@@ -365,10 +367,12 @@ def test_asks_of_tables_take_the_place_of_steps_and_spend_no_more():
     assert math.fsum(query.share for query in queries.values()) == pytest.approx(1.0)
     assert queries["fit.gradient"].shape == (900, 1)
     assert queries["fit.gradient"].at_most == plan.round("fit").steps == 40
-    asks = [ask for ask in range(40) if plan.is_of_tables(ask)]
+    planned_queries = [
+        planned_query for planned_query in range(40) if plan.is_of_tables(planned_query)
+    ]
     assert plan.trial == (8, 12)
-    assert asks[:4] == [8, 9, 10, 11]
-    assert len(asks) == 4 + 21
+    assert planned_queries[:4] == [8, 9, 10, 11]
+    assert len(planned_queries) == 4 + 21
     assert plan.steps_from(12, has_tables=False) == 28
     assert plan.steps_from(12, has_tables=True) == 28 - 21
     script = plan.script()
@@ -380,7 +384,7 @@ def test_asks_of_tables_take_the_place_of_steps_and_spend_no_more():
 
 def state_of(plan, strengths, noise):
     """A screen that found nothing, and a survey."""
-    public = Public(domain=facts(8000), coins=PublicCoins(1), mu=0.9)
+    public = Public(domain=facts(8000), randomness=PublicRandomness(1), mu=0.9)
     start = ShapeFunctions().start(public)
     return start.descent.dictionary, np.zeros((1, 1)), Survey(
         strengths=strengths, noise=noise, dictionary=start.dictionary, weights=np.zeros((1, 1))
@@ -402,7 +406,7 @@ def test_tried_pairs_are_clear_in_the_survey_or_unseen_by_it():
     assert likely_pairs(declared, dictionary, weights, nothing) == [(0, 1)]
 
 
-def table_ask(case):
+def table_query(case):
     """The first ask of a table's sums, and that of counts, after answers of 0."""
     state, numbers = case.learner.start(case.public), {}
     while (query := case.learner.ask(state)) is not None:
@@ -430,7 +434,7 @@ def test_sums_of_tables_reach_the_bound_and_never_pass_it(relation, records):
     """Opposite residuals in one cell under replacement, any clipped one where records come or go;
     counts of other cells. A person's records are copies."""
     case = case_of("number, tables", relation, records)
-    sums, counts = table_ask(case)
+    sums, counts = table_query(case)
     assert len(sums.args["table_pairs"]) == 2
     claims = {query.name: claim.value for query, claim in case.claims()}
     times, gone = max(records, 1), relation is ADD_REMOVE
@@ -476,7 +480,7 @@ def fit(count, epsilon, learner=None, seed=1):
         on_invalid="project",
         epsilon=epsilon,
     )
-    return plan.run(interacting(count, seed), secret=SecretCoins.rehearsal(seed)).model
+    return plan.run(interacting(count, seed), secret=SecretRandomness.rehearsal(seed)).model
 
 
 @pytest.fixture(scope="module")
@@ -531,7 +535,7 @@ def test_exported_scores_and_errors_know_of_tables(model):
 def test_categories_of_more_than_eighty_levels_are_no_ramps():
     columns = {"many": Categories(tuple(f"v{i}" for i in range(90))), "x": Range(-1, 1)}
     layout = Layout.of(facts(100, columns))
-    ranks = Ranks.of(np.zeros(1), np.full(1, 0.1), usual_shares(1))
+    ranks = Ranks.of(np.zeros(1), np.full(1, 0.1), usual_proportions(1))
     terms = [(Term(0, 85), 1.0), (Term(1, RAMP), 1.0)]
     dictionary = Dictionary.of(layout, ranks, terms)
     assert dictionary.is_ramp.tolist() == [False, True]

@@ -17,7 +17,7 @@ from dpcore_tables import shape_functions
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout
 
-from shape_cases import BUDGETS, asks, case_of
+from shape_cases import BUDGETS, case_of, queries_of
 
 OTHERS = 50
 USUAL = [0.2, 1.0, 0.0, 0.0, -0.3]  # an encoded row: a, c, b
@@ -47,7 +47,7 @@ def rows_of(query, case):
     elif query.name.endswith("metric"):  # orthogonal, 1 long
         first, second = orthogonal(query, case)
     elif query.name.endswith("residuals"):  # one residual is 0, the other is not
-        return first, second, farthest(0.5 * (low + high), low, high, case)
+        return first, second, limit(0.5 * (low + high), low, high, case)
     elif query.name == "spread":  # at the mean, and farther from it than 1/4
         return first, second, (0.5 * (low + high), high)
     elif query.name == "scores.pulls":  # a class is certain, and the record is of the other one
@@ -57,28 +57,28 @@ def rows_of(query, case):
     return first, second, (low, high)  # gradients: the same row, opposite residuals
 
 
-def farthest(middle, low, high, case):
+def limit(middle, low, high, case):
     return (low, high) if case.domain.classes else (middle, high)
 
 
-def rising(ask):
+def rising(query):
     """With weights that no answer of 0 leads to: predictions rise steeply with the first column."""
-    weights, terms = np.zeros(ask.args["weights"].shape), ask.args["terms"]
+    weights, terms = np.zeros(query.args["weights"].shape), query.args["terms"]
     weights[1:, 0] = 1e3 * ((terms[:, 0] == 0) & (terms[:, 1] == 0) & (terms[:, 2] == -1))
-    return ask.with_args({**ask.args, "weights": weights})
+    return query.with_args({**query.args, "weights": weights})
 
 
-def certain(ask):
+def certain(query):
     """With scores of which the first column alone makes either class certain, and a direction that
     is the same for all records and far longer than the constant."""
-    weights, terms = np.zeros(ask.args["weights"].shape), ask.args["terms"]
+    weights, terms = np.zeros(query.args["weights"].shape), query.args["terms"]
     slopes = 1e3 * ((terms[:, 0] == 0) & (terms[:, 1] == 0) & (terms[:, 2] == -1))
     weights[1:, -1 if weights.shape[1] == 1 else 1] = slopes
     if weights.shape[1] > 1:
         weights[1:, 0] = -slopes
-    directions = np.zeros(ask.args["directions"].shape)
+    directions = np.zeros(query.args["directions"].shape)
     directions[0, 0] = 1e3
-    return ask.with_args({**ask.args, "weights": weights, "directions": directions})
+    return query.with_args({**query.args, "weights": weights, "directions": directions})
 
 
 def orthogonal(query, case):
@@ -138,20 +138,21 @@ def test_so_does_it_where_rows_are_kept_in_two_bytes(kind, relation, records, mo
 
 def require_reached(kind, relation, records):
     case = case_of(kind, relation, records)
-    asked, public = asks(case), case.public
+    asked, public = queries_of(case), case.public
     plain = {"small", "shifted"} & {*kind.split(", ")}
     assert any(name.endswith("metric") for name in asked) is (not plain)
     assert ("categories" in asked) is kind.startswith("two, small")
     for query, claim in case.claims():
-        ask = asked[query.name]
+        planned_query = asked[query.name]
         if query.name.endswith("balance"):
-            ask = rising(ask)
+            planned_query = rising(planned_query)
         if query.name == "scores.pulls":
-            ask = certain(ask)
-        pair = pair_of(ask, case)
+            planned_query = certain(planned_query)
+        pair = pair_of(planned_query, case)
         assert misfit(pair, case) == "", query.name
         before, after = (
-            case.learner.total_of(ask, one, public).floats() for one in (pair.before, pair.after)
+            case.learner.total_of(planned_query, one, public).floats()
+            for one in (pair.before, pair.after)
         )
         moved = float(np.linalg.norm(after - before)) / claim.value
         assert 0.999 < moved <= 1.0, (query.name, moved)

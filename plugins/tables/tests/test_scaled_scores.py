@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Categories, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore import Categories, Domain, Public, PublicRandomness, Range, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table
@@ -18,7 +18,7 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout
 from dpcore_tables.metric import Metric
 from dpcore_tables.plan import Plan
-from dpcore_tables.ranks import Ranks, usual_shares
+from dpcore_tables.ranks import Ranks, usual_proportions
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.synthetic_records import simulated_rows
@@ -28,7 +28,7 @@ from builders import price_learner
 LAYOUT = Layout(levels=(0, 2), starts=(0, 1))
 DICTIONARY = Dictionary.of(
     LAYOUT,
-    Ranks.of(np.zeros(1), np.full(1, 0.2), usual_shares(1)),
+    Ranks.of(np.zeros(1), np.full(1, 0.2), usual_proportions(1)),
     [(term, 1.0) for term in LAYOUT.once()],
 )
 ROWS = simulated_rows(DICTIONARY)
@@ -76,51 +76,53 @@ def noise_part(covariance, outputs):
     return chosen + math.sqrt(2 * np.sum(values**2) / np.sum(values) ** 2 / outputs)
 
 
-def scaled(weights, spread, shares=(0.1,), noise=0.0, slope=UNKNOWN):
-    shares = np.array(shares)
-    offset = np.log(shares / (1 - shares)) if len(shares) == 1 else np.log(shares)
-    law = (DICTIONARY, weights, offset, shares, noise, spread, slope)
-    return ScaledScores.of(*law), offset
+def scaled(weights, deviation, proportions=(0.1,), noise=0.0, slope=UNKNOWN):
+    proportions = np.array(proportions)
+    offset = (
+        np.log(proportions / (1 - proportions)) if len(proportions) == 1 else np.log(proportions)
+    )
+    model = (DICTIONARY, weights, offset, proportions, noise, deviation, slope)
+    return ScaledScores.of(*model), offset
 
 
-@pytest.mark.parametrize("shares", [(0.1,), (0.2, 0.3, 0.5)], ids=str)
-def test_a_clear_fit_whose_slope_is_unknown_is_left_as_it_is(shares):
-    weights = np.random.default_rng(0).normal(size=(3, len(shares)))
-    spread = 1e-4 * np.eye(3)
-    published, offset = scaled(weights, spread, shares, noise=0.1)
+@pytest.mark.parametrize("proportions", [(0.1,), (0.2, 0.3, 0.5)], ids=str)
+def test_a_clear_fit_whose_slope_is_unknown_is_left_as_it_is(proportions):
+    weights = np.random.default_rng(0).normal(size=(3, len(proportions)))
+    covariance = 1e-4 * np.eye(3)
+    published, offset = scaled(weights, covariance, proportions, noise=0.1)
     assert published.factor == 1
     assert np.array_equal(published.weights, weights)
     likely, fitted = (
         probabilities(ROWS.T @ weights + added) for added in (published.offset, offset)
     )
     assert np.allclose(likely, fitted)
-    noise = np.trace(np.cov(ROWS, bias=True) @ published.spread)
+    noise = np.trace(np.cov(ROWS, bias=True) @ published.deviation)
     assert noise == pytest.approx(1e-4 * np.trace(np.cov(ROWS, bias=True)), rel=0.25)
 
 
-@pytest.mark.parametrize("shares", [(0.1,), (0.2, 0.3, 0.5)], ids=str)
-def test_noise_alone_gives_nearly_the_released_shares(shares):
-    weights = np.random.default_rng(1).normal(size=(3, len(shares)))
-    published, _ = scaled(weights, 4 * np.eye(3), shares)
+@pytest.mark.parametrize("proportions", [(0.1,), (0.2, 0.3, 0.5)], ids=str)
+def test_noise_alone_gives_nearly_the_released_shares(proportions):
+    weights = np.random.default_rng(1).normal(size=(3, len(proportions)))
+    published, _ = scaled(weights, 4 * np.eye(3), proportions)
     assert published.factor == 0.05
     likely = probabilities(ROWS.T @ published.weights + published.offset)
-    released = np.array(shares) if len(shares) > 1 else np.array([0.9, 0.1])
+    released = np.array(proportions) if len(proportions) > 1 else np.array([0.9, 0.1])
     assert np.abs(likely - released).max() < 0.06
     # Of the fit's own shares 0.05 is left, so means are within that of the released ones.
     assert np.abs(likely.mean(axis=0) - released).max() < 0.04
 
 
-@pytest.mark.parametrize("shares", [(0.1,), (0.2, 0.3, 0.5)], ids=str)
-def test_between_them_made_up_records_have_the_mixture_of_both_shares(shares):
-    weights = np.random.default_rng(2).normal(size=(3, len(shares)))
+@pytest.mark.parametrize("proportions", [(0.1,), (0.2, 0.3, 0.5)], ids=str)
+def test_between_them_made_up_records_have_the_mixture_of_both_shares(proportions):
+    weights = np.random.default_rng(2).normal(size=(3, len(proportions)))
     scores = ROWS.T @ weights
     variance = np.mean(np.var(scores, axis=0))
-    spread = 0.3 * variance / np.trace(np.cov(ROWS, bias=True)) * np.eye(3)
-    published, offset = scaled(weights, spread, shares)
-    gamma = 1.5 * (1 - noise_part(np.cov(ROWS, bias=True), max(len(shares) - 1, 1)) * 0.3)
+    covariance = 0.3 * variance / np.trace(np.cov(ROWS, bias=True)) * np.eye(3)
+    published, offset = scaled(weights, covariance, proportions)
+    gamma = 1.5 * (1 - noise_part(np.cov(ROWS, bias=True), max(len(proportions) - 1, 1)) * 0.3)
     assert published.factor == pytest.approx(gamma)
     fitted = probabilities(scores + offset).mean(axis=0)
-    released = np.array(shares) if len(shares) > 1 else np.array([0.9, 0.1])
+    released = np.array(proportions) if len(proportions) > 1 else np.array([0.9, 0.1])
     likely = probabilities(published.factor * scores + published.offset).mean(axis=0)
     assert likely == pytest.approx(gamma * fitted + (1 - gamma) * released, abs=1e-6)
 
@@ -131,11 +133,11 @@ def test_the_stated_spread_is_that_of_fits_that_are_multiplied_anew(size):
     the definition. A hundred state their own spread, too large a one where nearly all is noise."""
     truth = np.array([0.3, 1.0, 0.5])
     covariance, rng = np.cov(ROWS, bias=True), np.random.default_rng(3)
-    spread = float(truth @ covariance @ truth) / np.trace(covariance) / size**2
-    fits = truth + math.sqrt(spread) * rng.standard_normal((1600, 3))
-    noise = spread * np.trace(covariance)
+    deviation = float(truth @ covariance @ truth) / np.trace(covariance) / size**2
+    fits = truth + math.sqrt(deviation) * rng.standard_normal((1600, 3))
+    noise = deviation * np.trace(covariance)
     variances = np.sum(fits * (fits @ covariance), axis=1)
-    stated = [scaled(fit[:, None], spread * np.eye(3))[0].spread for fit in fits[:100]]
+    stated = [scaled(fit[:, None], deviation * np.eye(3))[0].deviation for fit in fits[:100]]
     likely = noise_part(covariance, 1) * noise
     fits *= np.clip(1.5 * (1 - likely / variances), 0.05, 1)[:, None]
     expected = np.trace(covariance @ np.cov(fits.T))
@@ -144,8 +146,8 @@ def test_the_stated_spread_is_that_of_fits_that_are_multiplied_anew(size):
 
 
 def test_the_noise_of_the_shares_moves_scores_as_far_as_they_are_shrunk_to_them():
-    weights, spread = np.full((3, 1), 0.1), 4 * np.eye(3)
-    still, noisy = (scaled(weights, spread, noise=noise)[0].spread for noise in (0.0, 0.02))
+    weights, covariance = np.full((3, 1), 0.1), 4 * np.eye(3)
+    still, noisy = (scaled(weights, covariance, noise=noise)[0].deviation for noise in (0.0, 0.02))
     moved = 0.95 * 0.02 / (0.1 * 0.9)  # of the logarithm of p/(1 - p)
     assert ROWS[0].max() == 0.5
     assert noisy[0, 0] - still[0, 0] == pytest.approx((moved / 0.5) ** 2)
@@ -153,19 +155,19 @@ def test_the_noise_of_the_shares_moves_scores_as_far_as_they_are_shrunk_to_them(
 
 
 def test_a_slope_counts_as_far_as_it_is_known():
-    weights, spread = np.array([[0.3], [1.0], [0.5]]), 1e-4 * np.eye(3)
+    weights, covariance = np.array([[0.3], [1.0], [0.5]]), 1e-4 * np.eye(3)
     expected = {0.0: 2.0, 0.3: 1.5, math.inf: 1.0}
     for deviation, factor in expected.items():
-        published, offset = scaled(weights, spread, slope=(2.0, deviation))
+        published, offset = scaled(weights, covariance, slope=(2.0, deviation))
         assert published.factor == pytest.approx(factor)
         assert np.array_equal(published.weights, published.factor * weights)
         fitted = probabilities(ROWS.T @ weights + offset).mean(axis=0)
         likely = probabilities(ROWS.T @ published.weights + published.offset).mean(axis=0)
         assert likely == pytest.approx(fitted, abs=1e-6)
-    assert scaled(weights, spread, slope=(9.0, 0.0))[0].factor == 3
-    assert scaled(weights, spread, slope=(-9.0, 0.0))[0].factor == 0.05
+    assert scaled(weights, covariance, slope=(9.0, 0.0))[0].factor == 3
+    assert scaled(weights, covariance, slope=(-9.0, 0.0))[0].factor == 0.05
     # Noise of 0.3 in the slope, of which half counts, moves scores by 0.15 of their size.
-    noisy = scaled(weights, 1e-12 * np.eye(3), slope=(2.0, 0.3))[0].spread
+    noisy = scaled(weights, 1e-12 * np.eye(3), slope=(2.0, 0.3))[0].deviation
     size = float(weights[:, 0] @ np.cov(ROWS, bias=True) @ weights[:, 0])
     assert np.trace(np.cov(ROWS, bias=True) @ noisy) == pytest.approx(0.15**2 * size, rel=0.25)
 
@@ -234,7 +236,7 @@ def test_only_many_records_of_several_classes_descend_by_the_clipped_curvature()
     """Where labels follow the corrected probabilities, no residual gains more than 0.33 of its
     score: less than twice 0.25, so a descent contracts."""
     public = {
-        count: Public(domain=facts(("p", "q", "r"), count), coins=PublicCoins(1), mu=0.27)
+        count: Public(domain=facts(("p", "q", "r"), count), randomness=PublicRandomness(1), mu=0.27)
         for count in (1000, 9000)
     }
     steep = {
@@ -246,13 +248,13 @@ def test_only_many_records_of_several_classes_descend_by_the_clipped_curvature()
     rng, largest = np.random.default_rng(8), 0.0
     fitted = [np.array([2 / 3, 1 / 3, 0.0]), *rng.dirichlet(np.full(3, 0.5), 500)]
     for likely in fitted:
-        law = np.diag(likely) - np.outer(likely, likely)
+        model = np.diag(likely) - np.outer(likely, likely)
         gain = np.zeros((3, 3))
-        for label, share in enumerate(unclipped_several(likely[None])[0]):
+        for label, proportion in enumerate(unclipped_several(likely[None])[0]):
             residual = likely - np.eye(3)[label]
             length = max(float(np.linalg.norm(residual)), 1e-9)
             across = np.eye(3) - (length > CLIP) * np.outer(residual, residual) / length**2
-            gain += share * min(1.0, CLIP / length) * across @ law
+            gain += proportion * min(1.0, CLIP / length) * across @ model
         largest = max(largest, float(np.linalg.eigvals(gain / BELOW).real.max()))
     assert 0.32 < largest < 0.33
 
@@ -263,13 +265,13 @@ def facts(labels, count):
 
 
 @pytest.mark.parametrize(
-    ("labels", "count", "share"),
+    ("labels", "count", "proportion"),
     [("ny", 10_000, 0.01), ("ny", 1000, 0.0206), ("pqr", 1000, 0.0112), ("ny", 100, 0.2)],
 )
-def test_few_records_of_classes_pay_more_for_their_shares(labels, count, share):
-    public = Public(domain=facts(tuple(labels), count), coins=PublicCoins(1), mu=0.27)
+def test_few_records_of_classes_pay_more_for_their_shares(labels, count, proportion):
+    public = Public(domain=facts(tuple(labels), count), randomness=PublicRandomness(1), mu=0.27)
     plans = [Plan.of(public, None, edition=edition) for edition in (1, 2)]
-    assert [plan.shares()["label"] for plan in plans] == [0.01, pytest.approx(share, abs=5e-4)]
+    assert [plan.shares()["label"] for plan in plans] == [0.01, pytest.approx(proportion, abs=5e-4)]
     for plan in plans:
         assert math.fsum(plan.shares().values()) == pytest.approx(1.0)
 
@@ -286,7 +288,7 @@ def model_of(labels, edition):
         mechanism=Gaussian(noise="float"),
         epsilon=4,
     )
-    return plan.run(table, secret=SecretCoins.rehearsal(1), replaying=HERE).model, table
+    return plan.run(table, secret=SecretRandomness.rehearsal(1), replaying=HERE).model, table
 
 
 @pytest.mark.parametrize("edition", [1, 2])

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from dpcore import Categories, Domain, Public, PublicCoins, Range
+from dpcore import Categories, Domain, Public, PublicRandomness, Range
 from dpcore.domain import Classes
-from dpcore_tables.answers.shares import likely_shares
+from dpcore_tables.answers.shares import likely_proportions
 from dpcore_tables.classes import probabilities
 from dpcore_tables.plan import Plan
 from dpcore_tables.steps.score_map import (
@@ -50,8 +50,8 @@ def map_of(outputs=4, factor=1.3, noise=1e-3, seed=1):
     constants = np.linspace(-0.2, 0.2, outputs) if outputs > 1 else np.array([0.2])
     truth = (factor * weights, offset + constants)
     gradient = gradient_of(rows, directions, (weights, offset), truth)
-    law = (rows, weights, offset, gradient, noise, RECORDS)
-    return ScoreMap.of(directions, *law), rows, (weights, offset), truth, law
+    model = (rows, weights, offset, gradient, noise, RECORDS)
+    return ScoreMap.of(directions, *model), rows, (weights, offset), truth, model
 
 
 @pytest.mark.parametrize("outputs", [1, 4])
@@ -78,23 +78,26 @@ def test_a_gradient_of_noise_alone_moves_little():
     sizes = []
     for _ in range(20):
         gradient = 100.0 * rng.standard_normal((6, 6))
-        law = (rows, weights, offset, gradient, 100.0, RECORDS)
-        sizes.append(np.abs(ScoreMap.of(directions, *law).weights(weights) - weights).max())
+        model = (rows, weights, offset, gradient, 100.0, RECORDS)
+        sizes.append(np.abs(ScoreMap.of(directions, *model).weights(weights) - weights).max())
     assert np.median(sizes) < 0.1 * np.abs(weights).max()
 
 
 def test_the_spread_is_what_noise_moves_the_map_by():
     """400 draws, of which each has its own prior: deviations agree to a fifth."""
     rng, noise = np.random.default_rng(3), 50.0
-    score_map, *_, law = map_of(3, noise=noise)
+    score_map, *_, model = map_of(3, noise=noise)
     draws = [
         ScoreMap.of(
-            score_map.directions, *law[:3], law[3] + noise * rng.standard_normal((3, 3)), *law[4:]
+            score_map.directions,
+            *model[:3],
+            model[3] + noise * rng.standard_normal((3, 3)),
+            *model[4:],
         )
         for _ in range(400)
     ]
     moved = np.mean([np.var([d.change[:, k] for d in draws], axis=0) for k in range(3)], axis=0)
-    stated = np.mean([np.diag(draw.spread) for draw in draws[:40]], axis=0)
+    stated = np.mean([np.diag(draw.deviation) for draw in draws[:40]], axis=0)
     assert np.sqrt(stated) == pytest.approx(np.sqrt(moved), rel=0.35)
     still = score_map.moved(np.zeros((5, 5)))
     assert np.linalg.eigvalsh(still).min() > -1e-9
@@ -115,11 +118,11 @@ def test_residuals_are_of_the_probabilities_that_are_published(outputs):
 def test_rows_of_directions_are_at_most_one_long_and_each_records_own():
     rows, (weights, _) = integer_rows(rows_of(200)), fit_of(4)
     directions = Directions.of(rows_of(), 50 * weights, 3)
-    law = (directions.weights, directions.middles)
-    chi = direction_rows(rows, *law).whole
+    model = (directions.weights, directions.middles)
+    chi = direction_rows(rows, *model).whole
     lengths = np.linalg.norm(chi, axis=0) / 2**20
     assert 0.999 < lengths.max() <= 1.0
-    one = direction_rows(type(rows)(rows.whole[:, 7:8]), *law).whole
+    one = direction_rows(type(rows)(rows.whole[:, 7:8]), *model).whole
     assert np.array_equal(one[:, 0], chi[:, 7])
 
 
@@ -131,7 +134,9 @@ def test_rows_of_directions_are_at_most_one_long_and_each_records_own():
 def test_the_signal_says_along_how_many_directions(labels, count, edition, directions):
     columns = {"a": Range(-1, 1), "d": Categories(("n", "y"))}
     facts = Domain(columns=columns, target="y", labels=Classes(tuple(labels)), exact=count)
-    plan = Plan.of(Public(domain=facts, coins=PublicCoins(1), mu=0.27), None, edition=edition)
+    plan = Plan.of(
+        Public(domain=facts, randomness=PublicRandomness(1), mu=0.27), None, edition=edition
+    )
     assert plan.score_directions == directions
     assert ("scores.pulls" in plan.script()) is (directions > 0)
     assert math.fsum(plan.shares().values()) == pytest.approx(1.0)
@@ -144,16 +149,16 @@ def test_shares_are_the_mean_of_what_could_have_been_released(noise):
     for released in (-0.1, 0.02, 0.4):
         weights = np.exp(-(((points - released) / noise) ** 2) / 2)
         expected = np.sum(points * weights) / np.sum(weights)
-        found = likely_shares(np.array([released]), noise)
+        found = likely_proportions(np.array([released]), noise)
         assert found[0] == pytest.approx(expected, abs=1e-4)
 
 
 def test_shares_of_several_classes_add_up_and_keep_their_order():
     released = np.array([0.9, 0.2, -0.1, 0.05])
-    shares = likely_shares(released, 0.1)
-    assert shares.sum() == pytest.approx(1.0)
-    assert np.array_equal(np.argsort(shares), np.argsort(released))
-    assert shares.min() > 0.005
+    proportions = likely_proportions(released, 0.1)
+    assert proportions.sum() == pytest.approx(1.0)
+    assert np.array_equal(np.argsort(proportions), np.argsort(released))
+    assert proportions.min() > 0.005
     exact = np.array([0.5, 0.3, 0.2])
-    assert likely_shares(exact, 1e-9) == pytest.approx(exact, abs=1e-8)
-    assert likely_shares(exact, 1e3) == pytest.approx(np.full(3, 1 / 3), abs=1e-3)
+    assert likely_proportions(exact, 1e-9) == pytest.approx(exact, abs=1e-8)
+    assert likely_proportions(exact, 1e3) == pytest.approx(np.full(3, 1 / 3), abs=1e-3)

@@ -13,11 +13,11 @@ from dpcore import (
     Categories,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Records,
     Registry,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.events.gaussian import gaussian_mu
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -92,7 +92,7 @@ def plan(facts, relation=REPLACE_ONE, budget=BUDGET, **options):
 
 def asked(facts, rng, relation=REPLACE_ONE, budget=BUDGET):
     """One ask of every kind, of a real run."""
-    secret = SecretCoins.rehearsal(1)
+    secret = SecretRandomness.rehearsal(1)
     outcome = plan(facts, relation, budget).run(people(facts, rng), secret=secret)
     return {answer.query.name: answer.query for answer in outcome.answers["release"]}
 
@@ -121,7 +121,9 @@ def test_no_record_moves_a_sum_further_than_its_bound_and_some_nearly_do(kind, p
     """Differences of the sums of one record each: the others cancel, as sums are exact."""
     rng, budget = np.random.default_rng(4), PLENTY[relation.replaces] if plenty else BUDGET
     facts = domain(kind, public=relation.replaces)
-    public = Public(domain=facts, coins=PublicCoins(1), mu=gaussian_mu(budget.epsilon, 1e-5))
+    public = Public(
+        domain=facts, randomness=PublicRandomness(1), mu=gaussian_mu(budget.epsilon, 1e-5)
+    )
     learner, largest = ShapeFunctions(), {}
     for name, query in asked(facts, rng, relation, budget).items():
         claim = SumBound().sensitivity(query, learner, public, relation)
@@ -182,10 +184,10 @@ def test_tables_of_equal_public_facts_are_asked_the_same(kind, plenty, relation)
     same = {name: np.repeat(values[:1], few) for name, values in drawn.items()}
     asked = []
     for table, seed in ((drawn, 1), (same, 2)):
-        outcome = planned.run(table, secret=SecretCoins.rehearsal(seed))
+        outcome = planned.run(table, secret=SecretRandomness.rehearsal(seed))
         asked.append(
             [
-                (attrs.evolve(answer.query, args=None), answer.mechanism, answer.spread)
+                (attrs.evolve(answer.query, args=None), answer.mechanism, answer.noise_distribution)
                 for answer in outcome.answers["release"]
             ]
         )
@@ -195,7 +197,9 @@ def test_tables_of_equal_public_facts_are_asked_the_same(kind, plenty, relation)
 
 def test_small_tables_pay_for_no_metric_and_others_do():
     for budget, metric in ((BUDGET, False), (PLENTY[True], True)):
-        public = Public(domain=domain(), coins=PublicCoins(1), mu=gaussian_mu(budget.epsilon, 1e-5))
+        public = Public(
+            domain=domain(), randomness=PublicRandomness(1), mu=gaussian_mu(budget.epsilon, 1e-5)
+        )
         names = {query.name for query in ShapeFunctions().queries(public)}
         assert ("fit.metric" in names) is metric
         assert ("spread" in names) is not metric
@@ -224,9 +228,9 @@ def test_a_gram_matrix_is_that_of_its_integers_and_its_vector_no_longer_than_one
             assert found[i, j] == pytest.approx(math.ldexp(exact, -34), rel=1e-14, abs=1e-14)
     assert np.abs(found[:7, :7] - features @ features.T).max() < 300 * 2e-5
     for at in range(50):
-        alone = integer_rows(features[:, at : at + 1].copy())
-        assert sum(int(v) ** 2 for v in alone.whole[:, 0]) <= 2**40
-        vector = np.array(gram(alone, 9).integers(), dtype=object)
+        single = integer_rows(features[:, at : at + 1].copy())
+        assert sum(int(v) ** 2 for v in single.whole[:, 0]) <= 2**40
+        vector = np.array(gram(single, 9).integers(), dtype=object)
         assert sum(v * v for v in vector) <= 2**82
 
 
@@ -266,29 +270,29 @@ def test_bins_of_residuals_have_the_stated_ends():
 @pytest.mark.parametrize("kind", sorted(TARGETS))
 def test_the_shares_add_up_to_the_budget(kind, relation):
     facts = domain(kind, 3000, public=relation.replaces)
-    queries = ShapeFunctions().queries(Public(domain=facts, coins=PublicCoins(1), mu=MU))
+    queries = ShapeFunctions().queries(Public(domain=facts, randomness=PublicRandomness(1), mu=MU))
     assert math.fsum(query.share for query in queries) == pytest.approx(1)
-    script = Plan.of(Public(domain=facts, coins=PublicCoins(1), mu=MU), None).script()
+    script = Plan.of(Public(domain=facts, randomness=PublicRandomness(1), mu=MU), None).script()
     assert {query.name: query.at_most for query in queries} == {
         name: script.count(name) for name in script
     }
 
 
 def test_what_is_not_public_is_refused_before_anything_is_spent():
-    coins = PublicCoins(1)
+    randomness = PublicRandomness(1)
     with pytest.raises(NoClaimError, match="delta"):
-        ShapeFunctions().queries(Public(domain=domain(), coins=coins))
+        ShapeFunctions().queries(Public(domain=domain(), randomness=randomness))
     hidden = attrs.evolve(domain(), exact=None)
     with pytest.raises(UnknownCountError, match="expected_records"):
-        ShapeFunctions().queries(Public(domain=hidden, coins=coins, mu=MU))
+        ShapeFunctions().queries(Public(domain=hidden, randomness=randomness, mu=MU))
     hinted = ShapeFunctions(expected_records=500)
-    assert hinted.queries(Public(domain=hidden, coins=coins, mu=MU))
+    assert hinted.queries(Public(domain=hidden, randomness=randomness, mu=MU))
     wide = {f"x{i}": Range(0, 1) for i in range(421)}
     with pytest.raises(NoClaimError, match="420"):
-        ShapeFunctions().queries(Public(domain=domain(columns=wide), coins=coins, mu=MU))
+        ShapeFunctions().queries(Public(domain=domain(columns=wide), randomness=randomness, mu=MU))
     texts = {**COLUMNS, "t": Texts(8)}
     with pytest.raises(NoClaimError, match="texts"):
-        ShapeFunctions().queries(Public(domain=domain(columns=texts), coins=coins, mu=MU))
+        ShapeFunctions().queries(Public(domain=domain(columns=texts), randomness=randomness, mu=MU))
 
 
 @pytest.mark.parametrize("relation", [REPLACE_ONE, ADD_REMOVE])
@@ -305,7 +309,7 @@ def test_degenerate_tables_give_finite_models(kind, relation, records):
         "d": np.array(["no"] * records),
         "y": np.array([same] * records),
     }
-    model = plan(facts, relation).run(table, secret=SecretCoins.rehearsal(1)).model
+    model = plan(facts, relation).run(table, secret=SecretRandomness.rehearsal(1)).model
     assert len(model.predict(table)) == records
     assert all(np.isfinite(values).all() for values in model.arrays().values())
     if kind != "number":
@@ -320,7 +324,7 @@ def test_one_column_is_enough(columns):
     table = people(facts, rng)
     name = next(iter(columns))
     table["y"] = 5 + 4 * (table["a"] if name == "a" else np.where(table["d"] == "yes", 1, -1))
-    model = plan(facts).run(table, secret=SecretCoins.rehearsal(1)).model
+    model = plan(facts).run(table, secret=SecretRandomness.rehearsal(1)).model
     assert np.mean((model.predict(table) - table["y"]) ** 2) < 0.3 * np.var(table["y"])
 
 
@@ -343,12 +347,12 @@ def test_persons_of_three_records_are_fitted_by_the_noise_that_they_get(kind):
         own = attrs.evolve(facts, people=People(column="id", records=records))
         planned = plan(own, ADD_REMOVE.of_persons(records))
         learner = planned.schedule.releases[0].learner
-        outcome = planned.run(table, secret=SecretCoins.rehearsal(1))
-        public = planned.schedule.releases[0].public(planned.coins)
+        outcome = planned.run(table, secret=SecretRandomness.rehearsal(1))
+        public = planned.schedule.releases[0].public(planned.randomness)
         state = learner.start(public)
         for answer in outcome.answers["release"]:
             state = learner.update(state, answer)
-            assert state.noises[answer.query.name] == answer.spread.std
+            assert state.noises[answer.query.name] == answer.noise_distribution.std
         found.append(state)
     for name in ("count", "label"):  # asked once, whatever the plan
         assert found[1].noises[name] == pytest.approx(3 * found[0].noises[name])
@@ -358,7 +362,7 @@ def test_persons_of_three_records_are_fitted_by_the_noise_that_they_get(kind):
 def test_columns_and_pairs_are_found_and_say_so():
     facts, table = interacting(3000, 5)
     planned = plan(facts, budget=dpcore.PrivacyBudget(epsilon=2, delta=1e-5))
-    model = planned.run(table, secret=SecretCoins.rehearsal(1)).model
+    model = planned.run(table, secret=SecretRandomness.rehearsal(1)).model
     _, fresh = interacting(3000, 50)
     assert np.mean((model.predict(fresh) - fresh["y"]) ** 2) < 0.15 * np.var(fresh["y"])
     first, second = model.shapes()[:2]
@@ -439,7 +443,7 @@ def test_whole_numbers_leave_no_gaps_in_a_shape_and_ends_stay_marked():
     steps = rng.integers(6, 13, 4000).astype(float)
     table = {"steps": steps, "y": np.clip(steps / 20 + rng.normal(size=4000) / 20, 0, 1)}
     planned = plan(facts, budget=dpcore.PrivacyBudget(epsilon=4, delta=1e-5))
-    (shape, *_) = planned.run(table, secret=SecretCoins.rehearsal(2)).model.shapes()
+    (shape, *_) = planned.run(table, secret=SecretRandomness.rehearsal(2)).model.shapes()
     at = shape.at[0]
     assert not shape.rare[(at > 6.2) & (at < 11.8)].any()
     assert shape.rare[(at < 4.5) | (at > 13.5)].all()

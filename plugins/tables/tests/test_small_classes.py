@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Answer, Categories, Domain, Public, PublicCoins, Range
+from dpcore import Answer, Categories, Domain, Public, PublicRandomness, Range
 from dpcore.domain import Classes
 from dpcore.encoding.tables import project_table
 from dpcore.learners.bounds.sum import moved_by_sum
@@ -13,17 +13,17 @@ from dpcore_tables.classes import scatter
 from dpcore_tables.layout import Layout
 from dpcore_tables.plain_descent import Plain, kept_covariance
 from dpcore_tables.plan import Plan
-from dpcore_tables.ranks import Ranks, usual_shares
+from dpcore_tables.ranks import Ranks, usual_proportions
 from dpcore_tables.residuals import UNCLIPPED, Clipped
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.shapes.fit_noise import plain_of
-from dpcore_tables.shapes.null_law import way_covariance
+from dpcore_tables.shapes.null_distribution import way_covariance
 from dpcore_tables.steps import small_classes
 from dpcore_tables.steps.curvature import Walked
 from dpcore_tables.synthetic_records import simulated_rows
 
 LAYOUT = Layout(levels=(0, 2, 3, 0), starts=(0, 1, 2, 5))
-RANKS = Ranks.of(np.zeros(2), np.full(2, 0.2), usual_shares(2))
+RANKS = Ranks.of(np.zeros(2), np.full(2, 0.2), usual_proportions(2))
 DICTIONARY = small.first_dictionary(LAYOUT, RANKS, 100.0)
 ROWS = simulated_rows(DICTIONARY)
 RECORDS, RATE, NOISE, BELOW = 100.0, 2.0, 3.0, 0.15
@@ -56,7 +56,7 @@ def walked(descent, truth, noise, rng, clipped=UNCLIPPED):
 
 def plan_of(labels, mu, count=1000, **rules):
     domain = Domain(columns=COLUMNS, target="y", labels=labels, exact=count)
-    return Plan.of(Public(domain=domain, coins=PublicCoins(1), mu=mu), None, **rules)
+    return Plan.of(Public(domain=domain, randomness=PublicRandomness(1), mu=mu), None, **rules)
 
 
 @pytest.mark.parametrize("classes", [("n", "y"), ("p", "q", "r")])
@@ -116,9 +116,9 @@ def test_the_noise_of_the_screen_is_in_what_the_fit_keeps():
     fit = attrs.evolve(fit, walked=Walked(), before=attrs.evolve(screen, walked=Walked()))
     actual = np.mean(np.var(np.array(ends) @ ROWS, axis=0))
     both = np.mean(np.einsum("in,ij,jn->n", ROWS, fit.noise_covariance(screened=True), ROWS))
-    alone = np.mean(np.einsum("in,ij,jn->n", ROWS, fit.noise_covariance(), ROWS))
+    single = np.mean(np.einsum("in,ij,jn->n", ROWS, fit.noise_covariance(), ROWS))
     assert both == pytest.approx(actual, rel=0.15)
-    assert alone < 0.9 * actual
+    assert single < 0.9 * actual
 
 
 def test_a_covariance_is_taken_over_as_weights_are():
@@ -157,7 +157,7 @@ def released(table, labels, mu, rng, scale=1.0):
     domain = Domain(columns=COLUMNS, target="y", labels=labels, exact=count)
     learner = ShapeFunctions()
     public, records = (
-        Public(domain=domain, coins=PublicCoins(1), mu=mu),
+        Public(domain=domain, randomness=PublicRandomness(1), mu=mu),
         project_table(domain, table),
     )
     state, number = learner.start(public), 0
@@ -245,9 +245,11 @@ def test_shares_of_categories_are_released_where_there_is_signal_for_them():
 def test_functions_go_along_with_the_intercept_as_far_as_their_means_are_unknown_or_not_0():
     """Numbers of which all of a bin stand at one place, 2000 times anywhere in it: the variance of
     the means of their cosines errs by 3 %. Categories have the means of their shares."""
-    rng, shares = np.random.default_rng(8), np.full((2, 24), 0.2 / 22)
-    shares[:, 9:11] = 0.5, 0.3
-    ranks = Ranks.of(np.zeros(2), np.full(2, 0.2), shares / shares.sum(axis=1, keepdims=True))
+    rng, proportions = np.random.default_rng(8), np.full((2, 24), 0.2 / 22)
+    proportions[:, 9:11] = 0.5, 0.3
+    ranks = Ranks.of(
+        np.zeros(2), np.full(2, 0.2), proportions / proportions.sum(axis=1, keepdims=True)
+    )
     first = small.first_dictionary(LAYOUT, ranks, 100.0)
     second = small.second_dictionary(first, np.ones((first.width, 1)), 60, 1)
     weights = np.zeros((second.width, 1))
@@ -260,7 +262,7 @@ def test_functions_go_along_with_the_intercept_as_far_as_their_means_are_unknown
     terms = second.terms
     is_single, means = terms[:, 2] == -1, []
     cosines = np.flatnonzero(is_single & (terms[:, 0] == 0) & (terms[:, 1] > 0))
-    plain = ranks.plain_shares[0]
+    plain = ranks.plain_fractions[0]
     for _ in range(2000):
         cells = 32 * np.arange(24) + rng.integers(32, size=24)
         places = np.arccos(ranks.waves[0][cells])
@@ -277,7 +279,7 @@ def test_what_chance_makes_of_residuals_is_that_of_the_fit():
     rng = np.random.default_rng(5)
     model = released(table_of(rng, 400, 2.0), Classes(("n", "y")), 1.0, rng)
     state, descent = model.state, plain_of(model.state)
-    law = (descent.dictionary, descent.weights, state.offset, state.label, descent.levels)
-    assert descent.clipped.size == pytest.approx(0.7 * scatter(*law))
+    null_model = (descent.dictionary, descent.weights, state.offset, state.label, descent.levels)
+    assert descent.clipped.size == pytest.approx(0.7 * scatter(*null_model))
     assert descent.seen == descent.clipped.share
     assert 0.02 <= descent.seen <= 0.25

@@ -13,7 +13,7 @@ from dpcore_tables.layout import Layout, Term
 from dpcore_tables.normal import gaussian_below
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
-from dpcore_tables.ranks import Ranks, usual_shares
+from dpcore_tables.ranks import Ranks, usual_proportions
 from dpcore_tables.residuals import UNCLIPPED, Residuals, measured
 from dpcore_tables.steps.curvature import Walked
 from dpcore_tables.sums import EDGES
@@ -21,7 +21,7 @@ from dpcore_tables.synthetic_records import simulated_rows
 from dpcore_tables.synthetic_releases import Replay
 
 LAYOUT = Layout(levels=(0, 2, 3, 0), starts=(0, 1, 2, 5))
-RANKS = Ranks.of(np.zeros(2), np.full(2, 0.2), usual_shares(2))
+RANKS = Ranks.of(np.zeros(2), np.full(2, 0.2), usual_proportions(2))
 FIRST = small.first_dictionary(LAYOUT, RANKS, 100.0)
 
 
@@ -86,9 +86,9 @@ def test_a_curvature_is_the_mean_of_its_law_given_the_steps():
     for at in range(3):
         design = np.array([[*weights, 1.0] for weights, _ in pairs]) / noise
         values = np.array([gradient[at] for _, gradient in pairs]) / noise
-        spread = 0.25 * np.sqrt(usual[at, at] * usual.diagonal())
-        design = np.vstack([design, np.hstack([np.diag(1 / spread), np.zeros((3, 1))])])
-        values = np.concatenate([values, usual[at] / spread])
+        deviation = 0.25 * np.sqrt(usual[at, at] * usual.diagonal())
+        design = np.vstack([design, np.hstack([np.diag(1 / deviation), np.zeros((3, 1))])])
+        values = np.concatenate([values, usual[at] / deviation])
         rows.append(np.linalg.lstsq(design, values, rcond=None)[0][:3])
     expected = (np.array(rows) + np.array(rows).T) / 2
     assert walked.curvature(usual, noise) == pytest.approx(expected)
@@ -142,11 +142,11 @@ def test_noise_is_shrunk_and_effects_are_not():
 
 def test_the_spread_is_the_labels_deviation_where_noise_is_small_and_the_usual_elsewhere():
     residuals = np.random.default_rng(3).normal(size=5000) * 0.08
-    total = float(np.sum(np.minimum(np.abs(residuals), small.FARTHEST) - small.FARTHEST / 2))
-    assert small.spread_of(total, 1.0, 5000) == pytest.approx(0.08, rel=0.03)
-    assert small.spread_of(total, 1e6, 5000) == pytest.approx(small.USUAL_SPREAD, rel=0.01)
+    total = float(np.sum(np.minimum(np.abs(residuals), small.LIMIT) - small.LIMIT / 2))
+    assert small.deviation_of(total, 1.0, 5000) == pytest.approx(0.08, rel=0.03)
+    assert small.deviation_of(total, 1e6, 5000) == pytest.approx(small.USUAL_DEVIATION, rel=0.01)
     for wild in (-1e9, 1e9):
-        assert 0.03 <= small.spread_of(wild, 1.0, 5000) <= 0.3
+        assert 0.03 <= small.deviation_of(wild, 1.0, 5000) <= 0.3
 
 
 def test_the_share_within_a_clip_counts_a_part_of_the_bin_that_the_clip_is_in():
@@ -208,7 +208,7 @@ REPLAY = Replay(
     plan=Plan(layout=LAYOUT, records=400, known=True, mu=0.27, kind="number", outputs=1),
     records=400.0,
     label=0.5,
-    spread=0.12,
+    deviation=0.12,
     variances=np.full(2, 0.2),
     residuals=measured(np.array([0.0] * 5 + [40.0, 80, 80, 100, 100] + [0.0] * 5), 1.0, 400.0),
     descent=Plain(
@@ -224,7 +224,7 @@ REPLAY = Replay(
         "means": 1.0,
         "squares": 1.0,
         "label": 1.0,
-        "spread": 1.0,
+        "deviation": 1.0,
         "screen.gradient": 30.0,
         "fit.gradient": 30.0,
     },
@@ -237,9 +237,9 @@ def test_the_noise_of_every_answer_is_in_a_replay(name):
     rows = simulated_rows(FIRST)
 
     def variance(noises):
-        spread = attrs.evolve(REPLAY, noises=noises).noise_covariance()
-        assert np.linalg.eigvalsh(spread).min() >= -1e-12
-        return float(np.mean(np.einsum("in,ij,jn->n", rows, spread, rows)))
+        deviation = attrs.evolve(REPLAY, noises=noises).noise_covariance()
+        assert np.linalg.eigvalsh(deviation).min() >= -1e-12
+        return float(np.mean(np.einsum("in,ij,jn->n", rows, deviation, rows)))
 
     assert variance({**quiet, name: 40.0}) > 100 * variance(quiet)
     assert variance({**REPLAY.noises, name: 300.0}) > variance(REPLAY.noises)
@@ -247,10 +247,10 @@ def test_the_noise_of_every_answer_is_in_a_replay(name):
 
 
 def test_the_gaussian_is_that_of_scipy_to_the_last_bit():
-    coins = np.random.default_rng(5)
+    randomness = np.random.default_rng(5)
     ends = [
-        coins.normal(size=20_000) * 3,
-        coins.uniform(-45, 45, 5_000),
+        randomness.normal(size=20_000) * 3,
+        randomness.uniform(-45, 45, 5_000),
         np.linspace(-1.5, 1.5, 97),
     ]
     ends += [[0.0, -0.0, 1e-320, np.inf, -np.inf, np.nan, math.sqrt(2), -math.sqrt(2)]]

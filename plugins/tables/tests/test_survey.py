@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpcore import Categories, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore import Categories, Domain, Public, PublicRandomness, Range, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain import Classes
 from dpcore_tables.answers.queries import queries_of
@@ -28,9 +28,9 @@ def numbers(count):
 
 def even(columns):
     """Ranks of numbers that are spread evenly between -1 and 1."""
-    shares = np.zeros((columns, 24))
-    shares[:, 8:16] = 1 / 8
-    return Ranks.of(np.zeros(columns), np.full(columns, 1.0), shares)
+    proportions = np.zeros((columns, 24))
+    proportions[:, 8:16] = 1 / 8
+    return Ranks.of(np.zeros(columns), np.full(columns, 1.0), proportions)
 
 
 def test_a_jump_is_found_where_it_is_and_a_smooth_function_has_none():
@@ -55,9 +55,9 @@ def test_steps_are_standardised_indicators_of_the_rank(at):
     dictionary = Dictionary.of(numbers(1), ranks, [(term, 1.0) for term in terms])
     encoded = np.linspace(-0.999, 0.999, 1001)[:, None]
     found = dictionary.values(encoded)[2]
-    share = 1 - at / PARTS
+    proportion = 1 - at / PARTS
     above = (encoded[:, 0] + 1) / 2 > at / PARTS
-    expected = (above - share) / math.sqrt(share * (1 - share))
+    expected = (above - proportion) / math.sqrt(proportion * (1 - proportion))
     wrong = np.abs(found - expected) > 1e-9
     assert np.abs((encoded[wrong, 0] + 1) / 2 - at / PARTS).max(initial=0.0) < 0.006  # of a cell
     assert np.mean(wrong) < 0.01
@@ -116,10 +116,10 @@ def facts(count, labels=None):
     ],
 )
 def test_only_large_tables_pay_for_looks(count, labels, asked):
-    public = Public(domain=facts(count, labels), coins=PublicCoins(1), mu=0.27)
+    public = Public(domain=facts(count, labels), randomness=PublicRandomness(1), mu=0.27)
     plan = Plan.of(public, None)
-    looks = {"survey.gradient", "screen.profile"}
-    assert {query.name for query in queries_of(plan)} & looks == asked
+    evaluations = {"survey.gradient", "screen.profile"}
+    assert {query.name for query in queries_of(plan)} & evaluations == asked
     assert math.fsum(query.share for query in queries_of(plan)) == pytest.approx(1.0)
 
 
@@ -141,7 +141,7 @@ def test_a_step_and_a_product_of_steps_are_fitted():
         on_invalid="project",
         epsilon=4,
     )
-    model = plan.run(train, secret=SecretCoins.rehearsal(1)).model
+    model = plan.run(train, secret=SecretRandomness.rehearsal(1)).model
     levels = {tuple(term) for term in model.dictionary.terms.tolist()}
     assert any(level > HIGHEST for _, level, _, _ in levels)
     error = np.mean((model.predict(test) - test["y"]) ** 2) / np.var(test["y"])

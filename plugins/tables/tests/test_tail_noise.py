@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Answer, Categories, Domain, Public, PublicCoins, Range
+from dpcore import Answer, Categories, Domain, Public, PublicRandomness, Range
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
 from dpcore.learners.bounds.sum import moved_by_sum
@@ -41,7 +41,7 @@ class Laboratory:
         count = len(table["y"])
         self.domain = domain or domain_of(count)
         self.learner = ShapeFunctions(**fields)
-        self.public = Public(domain=self.domain, coins=PublicCoins(1), mu=mu)
+        self.public = Public(domain=self.domain, randomness=PublicRandomness(1), mu=mu)
         features = encode_table(self.domain, table)
         labels = table["y"] - (LOW + HIGH) / 2
         self.blocks = [
@@ -50,7 +50,7 @@ class Laboratory:
         ]
 
     def model(self, rng=None):
-        state, asks = self.learner.start(self.public), 0
+        state, queries = self.learner.start(self.public), 0
         while (query := self.learner.ask(state)) is not None:
             sums = [self.learner.partial(query, block, self.public) for block in self.blocks]
             value = sum(part.floats() for part in sums)
@@ -58,9 +58,9 @@ class Laboratory:
             if rng is not None:
                 deviation = multiplier * moved_by_sum(query).replace_one
                 value = value + deviation * rng.standard_normal(value.shape)
-            asks += 1
+            queries += 1
             mechanism = Gaussian(noise_multiplier=float(multiplier))
-            answer = Answer(query=query, number=asks, value=value, mechanism=mechanism)
+            answer = Answer(query=query, number=queries, value=value, mechanism=mechanism)
             state = self.learner.update(state, answer)
         return self.learner.model(state)
 
@@ -73,9 +73,9 @@ def released():
 
 
 def test_made_up_records_have_the_released_variance_shares_and_number():
-    shares = np.full(BINS, 0.4 / 21)
-    shares[-1], shares[8], shares[0] = 0.03, 0.55, 0.02
-    ranks = Ranks.of(np.array([-0.4, 0.1]), np.array([0.004, 0.01]), np.tile(shares, (2, 1)))
+    proportions = np.full(BINS, 0.4 / 21)
+    proportions[-1], proportions[8], proportions[0] = 0.03, 0.55, 0.02
+    ranks = Ranks.of(np.array([-0.4, 0.1]), np.array([0.004, 0.01]), np.tile(proportions, (2, 1)))
     layout = Layout.of(domain_of(1000, z=Range(0, 1)))
     terms = [(Term(0, 0), 1.0), (Term(1, 0), 1.0)]
     dictionary, tails = Dictionary.of(layout, ranks, terms), [(0, True), (0, False), (1, True)]
@@ -83,7 +83,7 @@ def test_made_up_records_have_the_released_variance_shares_and_number():
     edges = np.linspace(-1.5, 1.5, BINS + 1)
     expected = []
     for number, width in enumerate(ranks.widths):
-        mass = ranks.plain_shares[number]
+        mass = ranks.plain_fractions[number]
         sides = [above for owner, above in tails if owner == number]
         inside = [b for b in range(BINS) if b not in [BINS - 1 if above else 0 for above in sides]]
         middles = (edges[:-1] + edges[1:]) / 2 * width
@@ -105,18 +105,18 @@ def test_made_up_records_have_the_released_variance_shares_and_number():
         assert np.sum(counts * mine**2) / 1000 == pytest.approx(value, rel=0.1)
     first = ranks.tail(0, True)[0] * edges[-2] / 1.5
     assert np.sum(counts[distances[:, 0] > first]) == pytest.approx(
-        1000 * ranks.plain_shares[0, -1], rel=1e-6
+        1000 * ranks.plain_fractions[0, -1], rel=1e-6
     )
     assert np.abs(distances[:BODY, 0]).max() <= first + 1e-12
 
 
 def test_a_column_of_zeros_is_made_up_of_zeros():
-    shares = np.full(BINS, 0.05 / 22)
-    shares[-1], shares[11] = 0.05, 0.9
-    ranks = Ranks.of(np.array([-0.99]), np.array([0.01]), shares[None])
+    proportions = np.full(BINS, 0.05 / 22)
+    proportions[-1], proportions[11] = 0.05, 0.9
+    ranks = Ranks.of(np.array([-0.99]), np.array([0.01]), proportions[None])
     dictionary = Dictionary.of(Layout.of(domain_of(1000)), ranks, [(Term(0, 0), 1.0)])
     encoded, counts = tailed_records(dictionary, np.full(1, 0.01), [(0, True)], 0.15, 1e-4, 1000.0)
-    zeros = 1000 * ranks.plain_shares[0, 11]
+    zeros = 1000 * ranks.plain_fractions[0, 11]
     assert np.sum(counts[encoded[:, 0] == -1.0]) == pytest.approx(zeros, rel=0.02)
 
 
@@ -197,26 +197,26 @@ def test_what_paths_add_is_their_variance_less_what_was_counted(released):
     _, model = released
     table = {"x": np.array([0.5, 3.0, 40.0, 190.0]), "y": np.zeros(4)}
     encoded = encode_table(model.domain, table)
-    rows, spread, tails = model.dictionary.rows(encoded), model.spread, model.tails
+    rows, deviation, tails = model.dictionary.rows(encoded), model.deviation, model.tails
     for place in range(4):
         counted, scores = 0.0, []
         mine = np.flatnonzero(tails.members)
         for i in mine:
             for j in mine:
-                counted += rows[i, place] * spread[i, j] * rows[j, place]
-        for alone, weights in tails.ends:
-            values = alone.values(encoded[[place]])[:, 0]
+                counted += rows[i, place] * deviation[i, j] * rows[j, place]
+        for single, weights in tails.ends:
+            values = single.values(encoded[[place]])[:, 0]
             score = INTERCEPT * weights[0]
-            for value, size, weight in zip(values, alone.sizes, weights[1:], strict=True):
+            for value, size, weight in zip(values, single.sizes, weights[1:], strict=True):
                 score += value * size * weight
             scores.append(score * rows[0, place] / INTERCEPT)
         z = (encoded[place, 0] - model.dictionary.ranks.means[0]) / model.dictionary.ranks.widths[0]
         wider = 1.2**2 if abs(z) >= 1 else 1.0
         added = max(wider * np.var(scores, ddof=1) - counted, 0.0) * min(2 * abs(z), 1) ** 2
-        whole = rows[:, place] @ spread @ rows[:, place] + added
+        whole = rows[:, place] @ deviation @ rows[:, place] + added
         claimed = model.standard_errors({"x": table["x"][[place]]})[0]
         assert claimed == pytest.approx((HIGH - LOW) * np.sqrt(whole))
-    before = (HIGH - LOW) * np.sqrt(np.einsum("in,ij,jn->n", rows, spread, rows))
+    before = (HIGH - LOW) * np.sqrt(np.einsum("in,ij,jn->n", rows, deviation, rows))
     assert np.all(model.standard_errors(table) >= before)
     assert model.standard_errors(table)[3] > 1.2 * before[3]
 
@@ -231,16 +231,16 @@ def test_bands_of_a_tail_follow_and_published_arrays_do_not(released):
     inside = np.abs(z) <= 1.5
     bins = np.clip(((z + 1.5) * 8).astype(int), 0, BINS - 1)
     frequencies = np.where(inside, ranks.shares[0][bins], 0.0)
-    for alone, weights in model.tails.ends:
-        values = (weights[1:] * alone.sizes) @ alone.values(encoded)
+    for single, weights in model.tails.ends:
+        values = (weights[1:] * single.sizes) @ single.values(encoded)
         curves.append((HIGH - LOW) * (values - values @ frequencies / frequencies.sum()))
-    spread = np.std(curves, axis=0, ddof=1)
-    far = 2 * np.abs(z) >= 2
-    assert shape.band[far] == pytest.approx(2 * 1.2 * spread[far], rel=0.05)
-    assert np.all(shape.joint_band[far] > 0.9 * shape.band[far])
+    deviation = np.std(curves, axis=0, ddof=1)
+    distance = 2 * np.abs(z) >= 2
+    assert shape.band[distance] == pytest.approx(2 * 1.2 * deviation[distance], rel=0.05)
+    assert np.all(shape.joint_band[distance] > 0.9 * shape.band[distance])
     state = model.state
-    alone = state.calibration.moved(noise_covariance(state), state.descent.weights)
-    assert np.array_equal(model.arrays()["spread"], alone)
+    single = state.calibration.moved(noise_covariance(state), state.descent.weights)
+    assert np.array_equal(model.arrays()["spread"], single)
 
 
 def test_tables_without_tails_and_classes_are_not_walked_again():
@@ -266,7 +266,7 @@ def test_the_noise_of_every_answer_is_in_the_paths(released, name):
     _, model = released
     replay = replay_of(model)
     encoded = encode_table(model.domain, {"x": np.array([30.0, 100.0])})
-    rows, none = model.dictionary.rows(encoded), np.zeros_like(model.spread)
+    rows, none = model.dictionary.rows(encoded), np.zeros_like(model.deviation)
 
     def variance(factors):
         noises = {key: value * factors.get(key, 1e-4) for key, value in replay.noises.items()}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Range, SecretCoins
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Range, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain import Classes
 from dpcore.encoding.tables import encode_table
@@ -44,7 +44,11 @@ def plan_of(epsilon=1.0, labels=None, **fields):
 
 
 def fitted(**fields):
-    return plan_of(**fields).run(records(0), secret=SecretCoins.rehearsal(1), replaying=HERE).model
+    return (
+        plan_of(**fields)
+        .run(records(0), secret=SecretRandomness.rehearsal(1), replaying=HERE)
+        .model
+    )
 
 
 def tailed(domain):
@@ -92,12 +96,12 @@ def test_a_deviation_is_0_where_the_ramp_goes_on_as_the_line_does():
 
 
 def test_a_ghost_is_no_tail():
-    shares = np.full((1, 24), 0.98 / 23)
-    shares[0, -1] = 0.02
-    narrow = Ranks.of(np.array([-0.9]), np.array([0.002]), shares)
+    proportions = np.full((1, 24), 0.98 / 23)
+    proportions[0, -1] = 0.02
+    narrow = Ranks.of(np.array([-0.9]), np.array([0.002]), proportions)
     assert narrow.tails(0.001) == [(0, True)]
     assert narrow.tails(0.01) == []  # within the noise
-    wide = Ranks.of(np.array([-0.1]), np.array([0.2]), shares)
+    wide = Ranks.of(np.array([-0.1]), np.array([0.2]), proportions)
     assert wide.tails(0.001) == []  # the declared range ends with the cells
 
 
@@ -110,27 +114,27 @@ def test_no_two_records_in_a_tail_move_a_sum_by_more_than_the_bound(relation):
     rows = dictionary.rows(np.column_stack([numbers, rng.choice([-1.0, 1.0], 60)]))
     assert np.linalg.norm(rows, axis=0).max() <= 1 + 1e-15
 
-    def alone(index, residual):
+    def single(index, residual):
         whole = integer_rows(rows[:, [index]].copy())
         sums = gradients(whole, np.array([[residual]]), 0.1, dictionary.width)
         return gram(whole, dictionary.width).floats(), sums.floats().ravel()
 
-    sides = [alone(index, residual) for index in range(60) for residual in (-1.0, 1.0)]
+    sides = [single(index, residual) for index in range(60) for residual in (-1.0, 1.0)]
     grams, steps = (np.array(values) for values in zip(*sides, strict=True))
-    farthest = {}
+    diameter = {}
     for name, values in (("gram", grams), ("gradient", steps)):
         if relation is ADD_REMOVE:
-            farthest[name] = np.linalg.norm(values, axis=1).max()
+            diameter[name] = np.linalg.norm(values, axis=1).max()
         else:
             products = values @ values.T
             squares = products.diagonal()
             distances = squares[:, None] + squares - 2 * products
-            farthest[name] = float(np.sqrt(distances.max()))
+            diameter[name] = float(np.sqrt(distances.max()))
     bounds = {"gram": 1.0, "gradient": 1.0}
     if relation is REPLACE_ONE:
         bounds = {"gram": np.sqrt(2), "gradient": 2.0}
     for name, bound in bounds.items():
-        assert 0.9 * bound < farthest[name] <= bound * (1 + 1e-9), name
+        assert 0.9 * bound < diameter[name] <= bound * (1 + 1e-9), name
 
 
 def test_a_long_tail_is_fitted_to_its_end():
@@ -156,7 +160,7 @@ def test_classes_monotone_columns_and_earlier_specs_have_no_tails():
     assert not fitted(edition=1).dictionary.is_ramp.any()
     assert not fitted(monotone={"x": "up"}).dictionary.is_ramp.any()
     facts = attrs.evolve(FACTS, labels=Classes(("n", "y")))
-    public = dpcore.Public(domain=facts, coins=dpcore.PublicCoins(1), mu=1.0)
+    public = dpcore.Public(domain=facts, randomness=dpcore.PublicRandomness(1), mu=1.0)
     assert not ShapeFunctions().start(public).plan.tailed
 
 

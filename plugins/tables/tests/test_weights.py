@@ -12,7 +12,7 @@ from dpcore_tables.objective.weights import factors_of
 from dpcore_tables.shape_functions import ShapeFunctions
 
 from builders import price_learner
-from shape_cases import asks, case_of
+from shape_cases import case_of, queries_of
 
 WEIGHTED = ["number, small, weighted", "number, jumps, weighted", "several, weighted"]
 WEIGHTED += ["number, gamma, weighted"]
@@ -44,7 +44,7 @@ def test_whole_weights_are_repeated_records(kind):
     case, rng = case_of(kind, REPLACE_ONE, 0), np.random.default_rng(1)
     records = records_of(case, rng, 60)
     copies = repeated(records)
-    for name, query in asks(case).items():
+    for name, query in queries_of(case).items():
         if "weights" in query.args:
             weights = rng.normal(size=query.args["weights"].shape)
             query = query.with_args({**query.args, "weights": weights})
@@ -70,7 +70,7 @@ def test_full_weights_leave_every_bit_of_a_sum(kind):
     full = Records(features=features, labels=records.labels)
     bare = Records(features=features[:, :5], labels=records.labels)
     rows = {plain: bare, weighted: full}
-    for name, query in asks(plain).items():
+    for name, query in queries_of(plain).items():
         # Means are shortened by floats here, and counts are in another unit.
         if name in ("means", "squares") or name.endswith(("bins", "residuals")):
             continue
@@ -87,7 +87,7 @@ def test_weights_that_follow_the_largest_seen_break_the_bounds(monkeypatch):
     light[:, 5] = heavy[:, 5] = -0.5
     heavy[0, 5] = 1.0
     claims = {query.name: claim.value for query, claim in case.claims()}
-    query = asks(case)["count"]
+    query = queries_of(case)["count"]
 
     def moved():
         sums = [

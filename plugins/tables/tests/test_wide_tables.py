@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Domain, Public, PublicCoins, Range, Records
+from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Domain, Public, PublicRandomness, Range, Records
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.domain import People
 from dpcore.encoding.columns import centre_labels
@@ -35,7 +35,7 @@ def case_of(relation, records):
     )
 
 
-def look_of(case):
+def evaluation_of(case):
     """The ask of the look, after answers of 0, small residuals and, if released, sixty records."""
     state = case.learner.start(case.public)
     while (query := case.learner.ask(state)) is not None and query.name != "look.gradient":
@@ -52,7 +52,7 @@ def look_of(case):
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
 def test_one_row_with_opposite_residuals_reaches_the_bound_of_a_look(relation, records):
     case, times = case_of(relation, records), max(records, 1)
-    ask = look_of(case)
+    planned_query = evaluation_of(case)
     (claim,) = [claim for query, claim in case.claims() if query.name == "look.gradient"]
     # Both functions are at their ends, so that the row is shortened to length 1.
     row = np.ones(60)
@@ -67,7 +67,9 @@ def test_one_row_with_opposite_residuals_reaches_the_bound_of_a_look(relation, r
     after = table(high, times)
     pair = Pair(before=before, after=after, changed=len(after) - times, count=times)
     assert misfit(pair, case) == ""
-    sums = [case.learner.total_of(ask, side, case.public).floats() for side in (before, after)]
+    sums = [
+        case.learner.total_of(planned_query, side, case.public).floats() for side in (before, after)
+    ]
     moved = float(np.linalg.norm(sums[1] - sums[0])) / claim.value
     assert 0.999 < moved <= 1.0
 
@@ -77,7 +79,9 @@ def plan_of(columns, count, edition=2, mu=0.27):
         columns={f"x{place}": Range(-1, 1) for place in range(columns)},
         target="y", labels=Range(0, 1), exact=count,
     )  # fmt: skip
-    return Plan.of(Public(domain=facts, coins=PublicCoins(1), mu=mu), None, edition=edition)
+    return Plan.of(
+        Public(domain=facts, randomness=PublicRandomness(1), mu=mu), None, edition=edition
+    )
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ from dpcore.learner import State, promises
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.bounds.sum import SumBound
 from dpcore.models import ScoringProbabilityModel
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore.rounding import up
 from dpcore.summing import sums_exactly
 from dpcore_models.learners.best_of import ChosenModel
@@ -145,10 +145,10 @@ class BestRun(OneShot):
         return (
             RunsQuery(
                 name="run",
-                shape=(ANSWERS + max(asks * size for asks, size in sums),),
+                shape=(ANSWERS + max(planned_queries * size for planned_queries, size in sums),),
                 distance=Distance.L2,
                 mechanism=RandomStopping(),
-                steps=1 + max(asks for asks, _ in sums),
+                steps=1 + max(planned_queries for planned_queries, _ in sums),
                 sums=sums,
                 mean=self.runs,
                 score=self.share,
@@ -156,7 +156,7 @@ class BestRun(OneShot):
         )
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> Any:
         """PRIVATE: from a run's transcript to its next sum; it draws nothing, and keeps none."""
         run = _Run(learner=self, query=query, records=records, public=public, secret=secret)
@@ -173,11 +173,13 @@ class BestRun(OneShot):
         answers = transcript[ANSWERS:] * query.longest(Distance.L2)
         state = candidate.start(part)
         for number in range(count):
-            ask = candidate.ask(state)
-            if ask is None:
+            planned_query = candidate.ask(state)
+            if planned_query is None:
                 break
-            value = answers[number * size : (number + 1) * size].reshape(ask.shape)
-            answer = Answer(query=ask, number=number + 1, value=value, mechanism=Gaussian())
+            value = answers[number * size : (number + 1) * size].reshape(planned_query.shape)
+            answer = Answer(
+                query=planned_query, number=number + 1, value=value, mechanism=Gaussian()
+            )
             state = candidate.update(state, answer)
         return state
 
@@ -195,8 +197,8 @@ class BestRun(OneShot):
     def model_of(self, transcript: NDArray[np.float64], public: Public) -> Any:
         """The model that follows from a run's answers."""
         index = self.chosen(transcript)
-        asks = self.sums(public)[index].at_most
-        return self.candidates[index].model(self.state_after(transcript, asks, public))
+        query_count = self.sums(public)[index].at_most
+        return self.candidates[index].model(self.state_after(transcript, query_count, public))
 
     def resources(self, domain: Domain) -> tuple[int, int]:
         """The largest candidate's memory, and the work of as many runs as there are on average."""
@@ -226,29 +228,29 @@ class _Run:
     query: Any
     records: Records
     public: Public
-    secret: LearnerCoins
+    secret: LearnerRandomness
 
     def step(self, number: int, transcript: NDArray[np.float64]) -> NDArray[np.float64]:
         """The candidate's next sum, or its score, at its place; zeros elsewhere."""
         learner, result = self.learner, np.zeros(self.query.shape)
         index, is_last = learner.chosen(transcript), number == self.query.steps - 1
-        candidate, (asks, _) = learner.candidates[index], self.query.sums[index]
+        candidate, (planned_queries, _) = learner.candidates[index], self.query.sums[index]
         if is_last:
             result[SCORE] = self._score(learner.model_of(transcript, self.public))
             return result
-        ask = None
-        if number < asks:
-            ask = candidate.ask(learner.state_after(transcript, number, self.public))
+        query = None
+        if number < planned_queries:
+            query = candidate.ask(learner.state_after(transcript, number, self.public))
         # A candidate that has no more to ask adds zeros, for all records alike.
-        if isinstance(ask, SumQuery):
+        if isinstance(query, SumQuery):
             part = learner.part(self.public)
             planned = learner.sums(self.public)[index]
-            message = f"the query {ask.name!r} was asked but not planned like this"
-            need(ask == planned, ContractError, message)
+            message = f"the query {query.name!r} was asked but not planned like this"
+            need(query == planned, ContractError, message)
             # On a copy: what a candidate keeps of records must not reach its later asks.
             worker = copy.deepcopy(candidate)
-            total: Any = worker.statistic(ask, self.records, part, self.secret)
-            longest = ask.longest(Distance.L2)
+            total: Any = worker.statistic(query, self.records, part, self.secret)
+            longest = query.longest(Distance.L2)
             result[self.query.place(index, number)] = total.floats().ravel() / longest
         return result
 

@@ -27,7 +27,7 @@ from dpcore import Answer, Distance, Domain, Public, Records, SummingLearner, Su
 from dpcore.checks import fraction, positive, positive_integer
 from dpcore.domain import Classes
 from dpcore.errors import UnknownCountError, need
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learners.clipping import IntegerRows
 from dpcore.models import ScoringProbabilityModel
 from dpcore.randomness import Stream
@@ -118,8 +118,8 @@ class GradientDescent(SummingLearner, Network):
 
     def __attrs_post_init__(self) -> None:
         for name in ("decay", "momentum", "average"):
-            share = getattr(self, name)
-            need(0 <= share < 1, "training", "a share in [0, 1)", name, share)
+            part = getattr(self, name)
+            need(0 <= part < 1, "training", "a share in [0, 1)", name, part)
         most = min(self.steps, MOST_BANDS) if self.steps <= MOST_STEPS_OF_BANDS else 1
         need(
             self.bands <= most,
@@ -165,10 +165,10 @@ class GradientDescent(SummingLearner, Network):
 
     def _sampling(self, domain: Domain) -> Poisson | Cyclic | None:
         """Which records a step sees: each at most once while its sum is still weighed."""
-        share = self.divisor(domain) * self.bands / (domain.at_most or 1)
+        part = self.divisor(domain) * self.bands / (domain.at_most or 1)
         if self.bands > 1:
-            return Cyclic(groups=self.bands, probability=min(1.0, share))
-        return None if self.batch is None else Poisson(probability=share)
+            return Cyclic(groups=self.bands, probability=min(1.0, part))
+        return None if self.batch is None else Poisson(probability=part)
 
     def queries(self, public: Public) -> tuple[SumQuery, ...]:
         """The sum of gradients, once a step.
@@ -199,13 +199,15 @@ class GradientDescent(SummingLearner, Network):
     def _strategy(self) -> tuple[int, ...]:
         return (1,) if self.bands == 1 else best_bands(self.bands, self.steps)
 
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+    def forecast(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> tuple[str, ...]:
         """With bands, how much noise running totals of gradients carry, in clips, and how little
         they could."""
-        law = spreads.get("gradient")
-        if self.bands == 1 or law is None:
+        distribution = noise_distributions.get("gradient")
+        if self.bands == 1 or distribution is None:
             return ()
-        noise = law.std / (self.clip * gradient_weight(self.quantile))
+        noise = distribution.std / (self.clip * gradient_weight(self.quantile))
         totals = certificate(self._strategy, self.steps)
         return (
             f"Running totals of gradients carry noise of {noise * totals.error:.4g} clips in each "
@@ -223,7 +225,7 @@ class GradientDescent(SummingLearner, Network):
     def start(self, public: Public) -> State:
         """The weights of an earlier release of this model, or its own by public coins."""
         (query,) = self.queries(public)
-        weights = self.initial(public.coins.stream("training.start"), public.domain)
+        weights = self.initial(public.randomness.stream("training.start"), public.domain)
         size = self.size(public.domain)
         need(
             weights.shape == (size,) and bool(np.isfinite(weights).all()),

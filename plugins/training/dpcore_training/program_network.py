@@ -120,7 +120,7 @@ class ProgramNetwork(GradientDescent):
             ContractError: the framework is missing, or the loss is no pure function of one record
                 that it can trace, differentiate and export.
         """
-        return public.coins.once(
+        return public.randomness.once(
             ("training.program", self, public.domain), lambda: self.export(public)
         )
 

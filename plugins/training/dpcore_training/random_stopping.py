@@ -66,9 +66,9 @@ class RunsQuery(ProcessQuery):
         counts = [number for pair in self.sums for number in pair]
         need(counts and min(counts) >= 1, "RunsQuery", "sums to ask for", "sums", self.sums)
         need(self.mean >= 2, "RunsQuery", "a mean of at least 2 runs", "mean", self.mean)
-        shape = (ANSWERS + max(asks * size for asks, size in self.sums),)
+        shape = (ANSWERS + max(queries * size for queries, size in self.sums),)
         need(self.shape == shape, "RunsQuery", f"the shape {shape}", "shape", self.shape)
-        steps = 1 + max(asks for asks, _ in self.sums)
+        steps = 1 + max(queries for queries, _ in self.sums)
         need(self.steps == steps, "RunsQuery", f"{steps} steps", "steps", self.steps)
 
     def place(self, candidate: int, number: int) -> slice:
@@ -101,17 +101,17 @@ class RandomStopping(Mechanism):
         """The best of K runs, each a Gaussian of the largest mu that a candidate's run has."""
         runs, squares = _runs(query), []
         score_mu = _mu(self._noise(1, runs.score), 1, sensitivity)
-        for asks, size in {*runs.sums}:
-            mu = _mu(self._noise(asks, 1 - runs.score), size, sensitivity)
-            squares.append(asks * mu * mu + score_mu * score_mu)
+        for queries, size in {*runs.sums}:
+            mu = _mu(self._noise(queries, 1 - runs.score), size, sensitivity)
+            squares.append(queries * mu * mu + score_mu * score_mu)
         run = GaussianEvent(
             mu=up(math.sqrt(max(squares)), roundings=8), adjacency=sensitivity.adjacency
         )
         return RandomStoppingEvent(event=run, mean=float(runs.mean), shape=1.0)
 
-    def _noise(self, asks: int, share: float) -> Gaussian:
-        """Of each of `asks` vectors that together get this share of a run."""
-        return Gaussian(noise_multiplier=self.noise_multiplier * math.sqrt(asks / share))
+    def _noise(self, query_count: int, part: float) -> Gaussian:
+        """Of each of `queries` vectors that together get this share of a run."""
+        return Gaussian(noise_multiplier=self.noise_multiplier * math.sqrt(query_count / part))
 
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
@@ -129,8 +129,8 @@ class RandomStopping(Mechanism):
         runs = _runs(query)
         score = self._noise(1, runs.score).prepared(_vector(1), sensitivity)
         sums = tuple(
-            self._noise(asks, 1 - runs.score).prepared(_vector(size), sensitivity)
-            for asks, size in runs.sums
+            self._noise(queries, 1 - runs.score).prepared(_vector(size), sensitivity)
+            for queries, size in runs.sums
         )
         return _Runs(sums=sums, score=score)
 
@@ -173,8 +173,8 @@ class _Runs:
         """PRIVATE until it is chosen: the transcript of one run of a candidate."""
         transcript = np.zeros(runs.shape)
         transcript[CANDIDATE] = candidate
-        asks, _ = runs.sums[candidate]
-        steps = [(number, runs.place(candidate, number)) for number in range(asks)]
+        queries, _ = runs.sums[candidate]
+        steps = [(number, runs.place(candidate, number)) for number in range(queries)]
         steps.append((runs.steps - 1, slice(SCORE, SCORE + 1)))
         for number, place in steps:
             # A step sees noisy answers alone: its own exact sum is not kept.

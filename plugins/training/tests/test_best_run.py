@@ -16,8 +16,8 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Public,
-    PublicCoins,
-    SecretCoins,
+    PublicRandomness,
+    SecretRandomness,
     Sensitivity,
     price,
 )
@@ -72,8 +72,8 @@ def planned(learner, domain=None, adjacency=REPLACE_ONE, epsilon=9.0, **fields):
 
 
 def runs_query(sums=((1, 1),), mean=5, score=0.4):
-    shape = (ANSWERS + max(asks * size for asks, size in sums),)
-    steps = 1 + max(asks for asks, _ in sums)
+    shape = (ANSWERS + max(queries * size for queries, size in sums),)
+    steps = 1 + max(queries for queries, _ in sums)
     return RunsQuery(
         name="run", shape=shape, distance="l2", steps=steps, sums=sums, mean=mean, score=score
     )
@@ -110,7 +110,7 @@ def stds(query):
     return noise / math.sqrt(1 - query.score), noise / math.sqrt(query.score)
 
 
-def law_by_quadrature(record, query, answers, scores):
+def distribution_by_quadrature(record, query, answers, scores):
     """Probabilities of cells of (answer, score) of what is published.
 
     Of K geometric runs with scores below z in a share F(z) of them the best lies below z with
@@ -130,14 +130,23 @@ def law_by_quadrature(record, query, answers, scores):
 def test_the_event_covers_the_published_law_by_quadrature_and_one_run_alone_does_not():
     query = runs_query()
     answers, scores = np.linspace(-8, 9, 240), np.linspace(-30, 34, 300)
-    laws = [law_by_quadrature(record, query, answers, scores) for record in (0.0, 1.0)]
-    assert [law.sum() for law in laws] == pytest.approx([1.0, 1.0], abs=1e-4)
+    distributions = [
+        distribution_by_quadrature(record, query, answers, scores) for record in (0.0, 1.0)
+    ]
+    assert [distribution.sum() for distribution in distributions] == pytest.approx(
+        [1.0, 1.0], abs=1e-4
+    )
     event = MECHANISM.event(query, claim())
     epsilons = np.array([0.3, 0.8, 1.5, 2.5])
     for first, second, way in ((1, 0, Direction.REMOVE), (0, 1, Direction.ADD)):
-        gaps = [np.maximum(laws[first] - math.exp(e) * laws[second], 0).sum() for e in epsilons]
+        gaps = [
+            np.maximum(distributions[first] - math.exp(e) * distributions[second], 0).sum()
+            for e in epsilons
+        ]
         assert (gaps <= event.curve.upper(epsilons, way) + 1e-9).all()
-    gaps = [np.maximum(laws[1] - math.exp(e) * laws[0], 0).sum() for e in epsilons]
+    gaps = [
+        np.maximum(distributions[1] - math.exp(e) * distributions[0], 0).sum() for e in epsilons
+    ]
     # What a trainer claims that charges the published run alone.
     assert (gaps[2:] > event.event.curve.upper(epsilons[2:], Direction.REMOVE) * 1.5).all()
 
@@ -149,7 +158,7 @@ def released(record, count, mechanism=MECHANISM):
     for number in range(count):
         steps = []
         value = np.asarray(process_of(record, steps))
-        noise = SecretCoins.rehearsal(number).noise(0, "run", 1)
+        noise = SecretRandomness.rehearsal(number).noise(0, "run", 1)
         transcripts.append(release(value, query, noise))
         runs.append(steps.count(1))
     return np.array(transcripts), np.array(runs)
@@ -160,17 +169,17 @@ def test_releases_have_the_law_of_the_quadrature_and_the_number_of_runs_is_geome
     query = runs_query()
     transcripts, runs = released(1.0, count)
     answers, scores = np.linspace(-8, 9, 240), np.linspace(-30, 34, 300)
-    law = law_by_quadrature(1.0, query, answers, scores)
+    distribution = distribution_by_quadrature(1.0, query, answers, scores)
     for place, axis, points in ((ANSWERS, 1, answers), (SCORE, 0, scores)):
-        cumulated = np.cumsum(law.sum(axis=axis))
+        cumulated = np.cumsum(distribution.sum(axis=axis))
         for quantile in (0.1, 0.5, 0.9):
             expected = float(np.interp(quantile, cumulated, points))
-            share = np.mean(transcripts[:, place] <= expected)
-            assert abs(share - quantile) < 4 * math.sqrt(quantile * (1 - quantile) / count)
+            fraction = np.mean(transcripts[:, place] <= expected)
+            assert abs(fraction - quantile) < 4 * math.sqrt(quantile * (1 - quantile) / count)
     for number in (1, 2, 5, 12):
         expected = 1 - (1 - 1 / query.mean) ** number
-        share = np.mean(runs <= number)
-        assert abs(share - expected) < 4 * math.sqrt(expected * (1 - expected) / count)
+        fraction = np.mean(runs <= number)
+        assert abs(fraction - expected) < 4 * math.sqrt(expected * (1 - expected) / count)
     assert not transcripts[:, CANDIDATE].any()
 
 
@@ -178,8 +187,8 @@ def test_another_law_than_that_of_the_best_run_is_told_from_it():
     """The first run's: a mechanism that draws K and publishes any other run is not the claimed."""
     wide, _ = stds(runs_query())
     transcripts, _ = released(1.0, 120)
-    share = np.mean(transcripts[:, ANSWERS] <= 1.0 + wide * norm.ppf(0.5))
-    assert share < 0.5 - 4 * math.sqrt(0.25 / 120)
+    fraction = np.mean(transcripts[:, ANSWERS] <= 1.0 + wide * norm.ppf(0.5))
+    assert fraction < 0.5 - 4 * math.sqrt(0.25 / 120)
 
 
 @pytest.mark.parametrize("value", [1.0, 2.0])
@@ -201,7 +210,7 @@ def test_noise_of_a_part_and_of_a_score_is_as_wide_as_its_share_says():
     query, sensitivity = runs_query(sums=((2, 3),)), claim(2.0)
     process = Process(function=lambda number, state: 0 * state, shape=query.shape, steps=3)
     runs = RandomStopping(noise_multiplier=1.0).prepared(query, sensitivity)
-    noise = SecretCoins.rehearsal(0).noise(0, "run", 1)
+    noise = SecretRandomness.rehearsal(0).noise(0, "run", 1)
     transcripts = np.array([runs.run(process, query, 0, noise) for _ in range(500)])
     expected = 2.0 * math.sqrt(2 / 0.6)
     assert np.std(transcripts[:, ANSWERS:]) == pytest.approx(expected, rel=0.06)
@@ -218,18 +227,18 @@ def test_a_coin_of_one_in_five_ends_the_runs_and_each_candidate_is_as_likely(mon
 
     release = MECHANISM.prepared(query, claim())
     monkeypatch.setattr(type(release), "run", run)
-    noise = SecretCoins.rehearsal(0).noise(0, "run", 1)
+    noise = SecretRandomness.rehearsal(0).noise(0, "run", 1)
     for _ in range(3000):
         counts.append([])
         release(np.asarray(process_of(0.0)), query, noise)
     runs = np.array([len(candidates) for candidates in counts])
     for number in (1, 2, 5, 12, 30):
         expected = 1 - (1 - 1 / 5) ** number
-        spread = math.sqrt(expected * (1 - expected) / len(runs))
-        assert abs(np.mean(runs <= number) - expected) < 4 * spread
+        deviation = math.sqrt(expected * (1 - expected) / len(runs))
+        assert abs(np.mean(runs <= number) - expected) < 4 * deviation
     drawn = np.concatenate(counts)
-    shares = np.bincount(drawn, minlength=3) / len(drawn)
-    assert np.abs(shares - 1 / 3).max() < 4 * math.sqrt(2 / 9 / len(drawn))
+    fractions = np.bincount(drawn, minlength=3) / len(drawn)
+    assert np.abs(fractions - 1 / 3).max() < 4 * math.sqrt(2 / 9 / len(drawn))
 
 
 @pytest.mark.parametrize(
@@ -259,12 +268,12 @@ def case_of(learner, adjacency, **options):
 SMALL = tuple(DenseNetwork(steps=steps) for steps in (1, 2))
 
 
-def farthest_step(learner):
+def largest_step(learner):
     """The largest movement of any step, by removal and by replacement, of extreme records."""
     domain, largest = facts(exact=None, limit=9), {"removed": 0.0, "replaced": 0.0}
-    public = Public(domain=domain, coins=PublicCoins(1))
+    public = Public(domain=domain, randomness=PublicRandomness(1))
     (query,) = learner.queries(public)
-    rng, secret = np.random.default_rng(0), SecretCoins.rehearsal(0).learner(0, "run", 1)
+    rng, secret = np.random.default_rng(0), SecretRandomness.rehearsal(0).learner(0, "run", 1)
     for _ in range(12):
         cells = rng.choice([-1.0, 1.0], size=(6, 2))
         columns = {"a": cells[:, 0], "b": cells[:, 1], "y": rng.choice(["u", "v", "w"], 6)}
@@ -285,7 +294,7 @@ def farthest_step(learner):
 
 
 def test_no_record_moves_a_step_farther_than_claimed_and_some_move_it_so_far():
-    largest = farthest_step(BestRun(candidates=SMALL))
+    largest = largest_step(BestRun(candidates=SMALL))
     assert 0.99 < largest["removed"] <= 1 + 9 * 2.0**-50
     assert 1.9 < largest["replaced"] <= 2 + 9 * 2.0**-50
 
@@ -314,7 +323,7 @@ class Loud(BestRun):
 
 
 def test_a_score_that_counts_twice_is_found():
-    assert farthest_step(Loud(candidates=SMALL))["removed"] > 1.9
+    assert largest_step(Loud(candidates=SMALL))["removed"] > 1.9
 
 
 @attrs.frozen(kw_only=True)
@@ -347,12 +356,12 @@ class Remembering(DenseNetwork):
 def test_a_sum_that_was_not_planned_ends_the_run():
     candidates = (Unplanned(steps=2), Unplanned(steps=2, rate=2.0))
     with pytest.raises(ReleaseError, match="ContractError"):
-        farthest_step(BestRun(candidates=candidates))
+        largest_step(BestRun(candidates=candidates))
 
 
 def test_what_a_candidate_remembers_of_a_sum_reaches_no_later_one():
     candidates = (Remembering(steps=2), Remembering(steps=2, rate=2.0))
-    assert farthest_step(BestRun(candidates=candidates))["removed"] <= 1 + 9 * 2.0**-50
+    assert largest_step(BestRun(candidates=candidates))["removed"] <= 1 + 9 * 2.0**-50
     assert not any(candidate.seen for candidate in candidates)
 
 
@@ -365,14 +374,14 @@ def test_a_run_remembers_nothing_and_draws_nothing():
 
 def test_a_run_without_noise_is_the_candidates_own_training():
     learner, domain, data = BestRun(candidates=CANDIDATES), facts(), table()
-    public = Public(domain=domain, coins=PublicCoins(1))
+    public = Public(domain=domain, randomness=PublicRandomness(1))
     records, (query,) = project_table(domain, data), learner.queries(public)
-    secret = SecretCoins.rehearsal(0).learner(0, "run", 1)
+    secret = SecretRandomness.rehearsal(0).learner(0, "run", 1)
     process = learner.statistic(query, records, public, secret)
     best = RandomStopping().noiseless(np.asarray(process), query)
     models = []
     for candidate in CANDIDATES:
-        plan = planned(candidate, epsilon=1e6, coins=PublicCoins(1))
+        plan = planned(candidate, epsilon=1e6, randomness=PublicRandomness(1))
         models.append(plan.run(data, replaying=HERE).models["release"])
     right = [(model.predict(data) == data["y"]).sum() for model in models]
     chosen = learner.chosen(best)
@@ -403,15 +412,15 @@ def test_a_run_publishes_one_transcript_and_the_model_that_follows_from_it():
     data = table()
     plan = planned(BestRun(candidates=CANDIDATES), mechanism=RandomStopping(noise_multiplier=2.0))
     assert ROW_WISE in plan.guarantee.basis.premises
-    (ask,) = plan.schedule.releases[0].asks.values()
-    assert ask.event().mean == 10.0
-    assert ask.sensitivity.value == 2.0
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    assert planned_query.event().mean == 10.0
+    assert planned_query.sensitivity.value == 2.0
     outcome = plan.run(data, replaying=HERE)
     (answer,) = outcome.answers["release"]
     # The largest candidate asks four times for nine weights; there is room for no other run.
     assert answer.value.shape == (ANSWERS + 4 * 9,)
     model = outcome.models["release"]
-    again, _ = isolate(plan.schedule.releases)[0].replay(outcome.coins, [answer.value], {})
+    again, _ = isolate(plan.schedule.releases)[0].replay(outcome.randomness, [answer.value], {})
     assert again.arrays()["weights"].tobytes() == model.arrays()["weights"].tobytes()
     assert model.chosen == answer.value[CANDIDATE]
     behind = answer.value[ANSWERS + (model.chosen + 2) * 9 :]
@@ -440,7 +449,7 @@ def test_a_useless_candidate_is_published_where_no_other_was_tried_alone():
     learner = BestRun(candidates=(useless, DenseNetwork(steps=5, rate=2.0)), runs=12)
     plan = planned(learner, facts(exact=400), epsilon=60.0)
     chosen = [
-        plan.run(table(400), replaying=HERE, secret=SecretCoins.rehearsal(seed))
+        plan.run(table(400), replaying=HERE, secret=SecretRandomness.rehearsal(seed))
         .models["release"]
         .chosen
         for seed in range(8)
@@ -453,12 +462,14 @@ def test_a_useless_candidate_is_published_where_no_other_was_tried_alone():
 def test_more_runs_cost_more_and_less_than_paying_for_each():
     plans = [planned(BestRun(candidates=CANDIDATES, runs=runs)) for runs in (2, 8)]
     noises = [
-        next(iter(plan.schedule.releases[0].asks.values())).mechanism.noise_multiplier
+        next(iter(plan.schedule.releases[0].queries.values())).mechanism.noise_multiplier
         for plan in plans
     ]
-    (single,) = planned(DenseNetwork(), mechanism=Gaussian()).schedule.releases[0].asks.values()
-    alone = single.mechanism.noise_multiplier / math.sqrt(60)
-    assert alone < noises[0] < noises[1] < 2 * alone
+    (single,) = (
+        planned(DenseNetwork(), mechanism=Gaussian()).schedule.releases[0].query_count.values()
+    )
+    only = single.mechanism.noise_multiplier / math.sqrt(60)
+    assert only < noises[0] < noises[1] < 2 * only
 
 
 @pytest.mark.parametrize(

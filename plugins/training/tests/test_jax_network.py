@@ -10,7 +10,7 @@ from dpcore import (
     ADD_REMOVE,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Registry,
 )
 from dpcore.domain.classes import Classes
@@ -117,7 +117,7 @@ class UpdatesInJax(Tanh):
         return attrs.evolve(state, weights=np.asarray(jax.nn.tanh(state.weights)) * 2.0)
 
 
-class OfCoins(Tanh):
+class OfRandomness(Tanh):
     """Draws how many units there are."""
 
     def parameters(self, stream, domain):
@@ -143,11 +143,11 @@ def planned(learner, domain=None):
 
 
 def rows_of(learner, records, domain):
-    public = Public(domain=domain, coins=PublicCoins(1))
+    public = Public(domain=domain, randomness=PublicRandomness(1))
     (query,) = learner.queries(public)
     weights = np.random.default_rng(3).normal(size=query.shape)
-    ask = query.with_args({"weights": weights})
-    return learner.contributions(ask, records, public).integers
+    planned_query = query.with_args({"weights": weights})
+    return learner.contributions(planned_query, records, public).integers
 
 
 @pytest.mark.parametrize("bands", [1, 2])
@@ -162,7 +162,7 @@ def test_a_run_learns_and_its_replay_needs_no_jax(monkeypatch, bands):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ContractError, match="needs JAX"):
         model.predict(data)
-    public = Public(domain=facts(exact=400), coins=outcome.coins)
+    public = Public(domain=facts(exact=400), randomness=outcome.randomness)
     state = learner.start(public)
     for answer in outcome.answers["release"]:
         assert learner.ask(state).args["weights"].tobytes() == (
@@ -177,7 +177,7 @@ def test_weights_that_are_moved_by_jax_are_not_replayed_without_it(monkeypatch):
     learner = UpdatesInJax(steps=2)
     outcome = planned(learner).run(table(), replaying=HERE)
     monkeypatch.setattr(jax.nn, "tanh", None)
-    state = learner.start(Public(domain=facts(), coins=outcome.coins))
+    state = learner.start(Public(domain=facts(), randomness=outcome.randomness))
     with pytest.raises(TypeError):
         learner.update(state, outcome.answers["release"][0])
 
@@ -202,19 +202,22 @@ def test_rows_are_the_gradients_of_the_loss():
     rows = rows_of(Line(clip=100.0), records, domain)
     weights = np.random.default_rng(3).normal(size=5)
     errors = records.features @ weights - records.labels / 2
-    (query,) = Line(clip=100.0).queries(Public(domain=domain, coins=PublicCoins(1)))
+    (query,) = Line(clip=100.0).queries(Public(domain=domain, randomness=PublicRandomness(1)))
     expected = errors[:, None] * records.features
     assert rows * 2.0**query.sum.unit == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_clip_that_follows_a_quantile_adds_a_count_to_the_same_gradients():
     domain = facts(classes=False)
-    records, ask = project_table(domain, table(classes=False)), {"weights": np.full(5, 0.5)}
-    public = Public(domain=domain, coins=PublicCoins(1))
+    records, planned_query = (
+        project_table(domain, table(classes=False)),
+        {"weights": np.full(5, 0.5)},
+    )
+    public = Public(domain=domain, randomness=PublicRandomness(1))
     rows = []
     for learner in (Line(clip=100.0), Line(clip=100.0, quantile=0.5)):
         (query,) = learner.queries(public)
-        rows.append(learner.contributions(query.with_args(ask), records, public).integers)
+        rows.append(learner.contributions(query.with_args(planned_query), records, public).integers)
     fixed, adaptive = rows
     assert adaptive[:, :-1] == pytest.approx(fixed * gradient_weight(0.5), abs=2)
     # Every gradient is far below the clip.
@@ -290,6 +293,6 @@ def test_what_is_no_pure_loss_of_one_record_is_refused_when_it_is_priced(network
 
 
 def test_shapes_that_depend_on_the_coins_are_refused():
-    plan = planned(OfCoins(steps=2))
+    plan = planned(OfRandomness(steps=2))
     with pytest.raises(ContractError, match="must not depend on the coins"):
         plan.run(table(), replaying=HERE)

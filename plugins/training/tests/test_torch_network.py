@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, Domain, Public, PublicCoins
+from dpcore import ADD_REMOVE, Domain, Public, PublicRandomness
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.encoding.tables import project_table
@@ -110,16 +110,16 @@ class Foreign(Tanh):
     """Calls an operation that is not PyTorch's own, which is Python inside."""
 
     def loss(self, parameters, row, target):
-        return super().loss(parameters, torch.ops.dpcore_tests.look(row), target)
+        return super().loss(parameters, torch.ops.dpcore_tests.evaluation(row), target)
 
 
 @torch.library.custom_op("dpcore_tests::look", mutates_args=())
-def look(row: torch.Tensor) -> torch.Tensor:
+def evaluation(row: torch.Tensor) -> torch.Tensor:
     """A copy, made in Python."""
     return row.clone()
 
 
-@look.register_fake
+@evaluation.register_fake
 def _(row):
     return torch.empty_like(row)
 
@@ -152,11 +152,11 @@ class Scaled(Tanh):
 
 
 def rows_of(learner, records, domain):
-    public = Public(domain=domain, coins=PublicCoins(1))
+    public = Public(domain=domain, randomness=PublicRandomness(1))
     (query,) = learner.queries(public)
     weights = np.random.default_rng(3).normal(size=query.shape)
-    ask = query.with_args({"weights": weights})
-    return learner.contributions(ask, records, public).integers
+    planned_query = query.with_args({"weights": weights})
+    return learner.contributions(planned_query, records, public).integers
 
 
 def test_a_run_learns_and_its_replay_needs_no_torch(monkeypatch):
@@ -169,7 +169,7 @@ def test_a_run_learns_and_its_replay_needs_no_torch(monkeypatch):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ContractError, match="needs PyTorch"):
         model.predict(data)
-    state = learner.start(Public(domain=facts(exact=400), coins=outcome.coins))
+    state = learner.start(Public(domain=facts(exact=400), randomness=outcome.randomness))
     for answer in outcome.answers["release"]:
         state = learner.update(state, answer)
     assert learner.model(state).weights.tobytes() == model.weights.tobytes()
@@ -188,7 +188,7 @@ def test_the_digest_of_the_graph_is_a_premise_and_follows_the_loss_and_its_numbe
         digests.append(premise)
     assert digests[0] == digests[1] == digests[2] != digests[3]
     domain = facts(classes=False)
-    public = Public(domain=domain, coins=PublicCoins(1))
+    public = Public(domain=domain, randomness=PublicRandomness(1))
     assert Line().export(public).digest != Line(slope=2.0).export(public).digest
 
 
@@ -198,7 +198,7 @@ def test_rows_are_the_gradients_of_the_loss():
     rows = rows_of(Line(clip=100.0), records, domain)
     weights = np.random.default_rng(3).normal(size=5)
     errors = records.features @ weights - records.labels / 2
-    (query,) = Line(clip=100.0).queries(Public(domain=domain, coins=PublicCoins(1)))
+    (query,) = Line(clip=100.0).queries(Public(domain=domain, randomness=PublicRandomness(1)))
     expected = errors[:, None] * records.features
     assert rows * 2.0**query.sum.unit == pytest.approx(expected, abs=1e-4)
 

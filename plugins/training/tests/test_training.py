@@ -14,11 +14,11 @@ from dpcore import (
     REPLACE_ONE,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Records,
     Registry,
     Release,
-    SecretCoins,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
@@ -89,7 +89,7 @@ def test_a_row_is_the_clipped_gradient_of_its_records_loss(classes, hidden):
     domain, step = facts(classes), 1e-6
     learner, public = (
         DenseNetwork(hidden=hidden, clip=0.3),
-        Public(domain=domain, coins=PublicCoins(1)),
+        Public(domain=domain, randomness=PublicRandomness(1)),
     )
     records = project_table(domain, table(classes, 6))
     (query,) = learner.queries(public)
@@ -113,11 +113,11 @@ def test_a_row_is_the_clipped_gradient_of_its_records_loss(classes, hidden):
 
 def test_an_unknown_class_adds_nothing():
     domain, learner = facts(3), DenseNetwork()
-    public = Public(domain=domain, coins=PublicCoins(1))
+    public = Public(domain=domain, randomness=PublicRandomness(1))
     records = project_table(domain, {**table(3, 3), "y": np.array(["u", "?", "w"])})
     (query,) = learner.queries(public)
-    ask = query.with_args({"weights": np.ones(query.shape)})
-    assert learner.contributions(ask, records, public).integers.any(axis=1).tolist() == [
+    planned_query = query.with_args({"weights": np.ones(query.shape)})
+    assert learner.contributions(planned_query, records, public).integers.any(axis=1).tolist() == [
         True,
         False,
         True,
@@ -137,10 +137,10 @@ def test_proposals_are_short_and_lose_almost_nothing(size, clip):
     corner = np.zeros(size)
     corner[-1] = -clip
     even = np.full(size, clip / math.sqrt(size))
-    far = [rng.normal(size=size) * scale for scale in (clip, 1e6, 1e150, 1e200, 1e300)]
-    rows = proposer.rows([corner, even, *far], 7)
+    distance = [rng.normal(size=size) * scale for scale in (clip, 1e6, 1e150, 1e200, 1e300)]
+    rows = proposer.rows([corner, even, *distance], 7)
     squares = [sum(int(n) ** 2 for n in row) for row in rows.integers]
-    for square, gradient in zip(squares, [corner, even, *far], strict=True):
+    for square, gradient in zip(squares, [corner, even, *distance], strict=True):
         long = np.linalg.norm(np.ldexp(gradient, -600)) >= np.ldexp(clip * (1 - 1e-9), -600)
         assert square <= limit**2
         assert not long or square >= (limit * (1 - 1e-3)) ** 2
@@ -224,17 +224,20 @@ def test_no_law_of_sums_is_broken(classes, hidden):
 @pytest.mark.parametrize("hidden", [(), (33, 17)])
 def test_a_row_is_the_same_in_every_slot_and_company(hidden):
     domain = facts(3)
-    learner, public = DenseNetwork(hidden=hidden), Public(domain=domain, coins=PublicCoins(1))
+    learner, public = (
+        DenseNetwork(hidden=hidden),
+        Public(domain=domain, randomness=PublicRandomness(1)),
+    )
     (query,) = learner.queries(public)
     rng = np.random.default_rng(0)
-    ask = query.with_args({"weights": rng.normal(size=query.shape)})
+    planned_query = query.with_args({"weights": rng.normal(size=query.shape)})
     records = project_table(domain, table(3, 61))
-    expected = learner.contributions(ask, records.take(np.array([7])), public).integers[0]
+    expected = learner.contributions(planned_query, records.take(np.array([7])), public).integers[0]
     for count in (1, 2, 3, 8, 16, 31, 60):
         for slot in {0, 1, count // 2, count} - {count + 1}:
             others = rng.choice(61, count)
             places = np.insert(others, min(slot, count), 7)
-            rows = learner.contributions(ask, records.take(places), public).integers
+            rows = learner.contributions(planned_query, records.take(places), public).integers
             assert rows[min(slot, count)].tolist() == expected.tolist()
 
 
@@ -252,7 +255,7 @@ class Flat(DenseNetwork):
 def released(count):
     """What a run publishes of so many records whose gradients are zero, by the same noise."""
     plan = planned(Flat(steps=3), facts(3, exact=None, limit=RECORDS), adjacency=ADD_REMOVE)
-    outcome = plan.run(table(3, count), replaying=HERE, secret=SecretCoins.rehearsal(3))
+    outcome = plan.run(table(3, count), replaying=HERE, secret=SecretRandomness.rehearsal(3))
     return outcome.models["release"].weights.tolist()
 
 
@@ -308,11 +311,13 @@ def test_a_spec_trains_publishes_and_replays(tmp_path, monkeypatch, adjacency, r
     assert result.guarantee.status is Status.PROVED
     assert ROW_WISE in result.guarantee.basis.premises
     assert dpcore.replay(result.folder).files == result.files
-    (ask,) = json.loads((result.kept / "spec.lock.json").read_text())["plan"]["releases"]["release"]
-    assert (ask["at_most"], ask["shape"]) == (4, [4 * 3 + 4 * 3])
+    (query,) = json.loads((result.kept / "spec.lock.json").read_text())["plan"]["releases"][
+        "release"
+    ]
+    assert (query["at_most"], query["shape"]) == (4, [4 * 3 + 4 * 3])
     probability = 10 / (40 if adjacency == "replace_one" else 50)
     expected = {"class": "Poisson", "probability": probability} if batch == 10 else None
-    assert ask.get("sampling") == expected
+    assert query.get("sampling") == expected
     # What was published is a multiple of the grid's step: answers are integers.
     answers = np.load(result.kept / "answers.npz")
     (values,) = [answers[name] for name in answers.files]
@@ -341,9 +346,9 @@ def test_a_model_learns_where_noise_is_small():
         predictions = model.predict(data)
         if classes:
             assert (predictions == data["y"]).mean() > 0.85
-            shares = model.probabilities(data)
-            assert shares.shape == (200, classes)
-            assert shares.sum(axis=1) == pytest.approx(np.ones(200))
+            fractions = model.probabilities(data)
+            assert fractions.shape == (200, classes)
+            assert fractions.sum(axis=1) == pytest.approx(np.ones(200))
         else:
             assert np.abs(predictions - data["y"]).mean() < 1.0
             with pytest.raises(AttributeError, match="probabilities"):
@@ -382,8 +387,8 @@ def test_a_person_moves_a_sum_by_all_of_their_records():
     for whose, factor in ((None, 1), (people, 3)):
         domain = facts(3, exact=None, limit=RECORDS, people=whose)
         plan = planned(DenseNetwork(steps=2), domain, adjacency=domain.relation(ADD_REMOVE))
-        (ask,) = plan.schedule.asks
-        assert ask.sensitivity.largest == pytest.approx(factor)
+        (planned_query,) = plan.schedule.queries
+        assert planned_query.sensitivity.largest == pytest.approx(factor)
 
 
 @pytest.mark.parametrize(
@@ -428,6 +433,6 @@ def test_without_jax_the_kit_says_in_one_line_what_training_program_needs(monkey
 
 def test_every_learner_here_is_a_descent_with_a_public_probability():
     learner = DenseNetwork(batch=8)
-    (query,) = learner.queries(Public(domain=facts(3), coins=PublicCoins(None)))
+    (query,) = learner.queries(Public(domain=facts(3), randomness=PublicRandomness(None)))
     assert isinstance(learner, GradientDescent)
     assert query.sampling == Poisson(probability=0.2)

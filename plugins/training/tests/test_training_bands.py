@@ -12,7 +12,7 @@ import pytest
 from turns import delta, sampled
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicCoins, SecretCoins
+from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicRandomness, SecretRandomness
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -59,7 +59,7 @@ def planned(learner, domain=None, *, adjacency=REPLACE_ONE, epsilon=5.0, mechani
 
 
 def query_of(learner, domain=None):
-    (query,) = learner.queries(Public(domain=domain or facts(), coins=PublicCoins(1)))
+    (query,) = learner.queries(Public(domain=domain or facts(), randomness=PublicRandomness(1)))
     return query
 
 
@@ -124,7 +124,7 @@ def test_answers_without_noise_are_solved_for_the_sums():
 # --- what is charged, against laws that are enumerated
 
 
-def charged(learner, domain, adjacency, square, *, length, count=1, norm=None, asks=None):
+def charged(learner, domain, adjacency, square, *, length, count=1, norm=None, query_count=None):
     """The cost of all steps for noise of s^2 = `square` on integers, as the learner plans them."""
     query = query_of(learner, domain)
     query = attrs.evolve(query, bands=best_bands(learner.bands, learner.steps, 2))
@@ -134,7 +134,9 @@ def charged(learner, domain, adjacency, square, *, length, count=1, norm=None, a
         for moved in (length, count)
     ]
     event = amplify_sum(query.sampling, *events)
-    return AutoAccountant(adjacency).compose(event, asks or query.sampling.charged(learner.steps))
+    return AutoAccountant(adjacency).compose(
+        event, query_count or query.sampling.charged(learner.steps)
+    )
 
 
 def worst_excess(accountant, first, second):
@@ -149,13 +151,13 @@ def enumerated(learner, square, lengths, group):
     """Laws of the answers where one unit adds each of `lengths` in its group's turns."""
     sampling, bands = query_of(learner).sampling, best_bands(learner.bands, learner.steps, 2)
     turns = [t for t in range(learner.steps) if t % sampling.groups == group]
-    reach = int(4.5 * math.sqrt(square)) + 8 * max(map(abs, lengths))
+    cutoff = int(4.5 * math.sqrt(square)) + 8 * max(map(abs, lengths))
     return [
         sampled(
             learner.steps,
             bands,
             square,
-            reach,
+            cutoff,
             turns=turns,
             chance=sampling.probability,
             length=length,
@@ -183,7 +185,7 @@ def test_every_enumerated_law_is_within_what_the_steps_cost(steps, batch, count)
 MUTANTS = {
     "noise for the clip alone": {"norm": 1.0},
     "a replaced record as one that goes": {"adjacency": REPLACE_ONE, "length": 1},
-    "one turn in three charged": {"asks": 1},
+    "one turn in three charged": {"query_count": 1},
 }
 
 
@@ -214,7 +216,7 @@ def test_the_plan_charges_one_turn_in_so_many_and_noise_for_the_columns_length()
     )
     # Four steps that every record is in, or one turn that all answers weigh: the same shift.
     norm = math.sqrt(sum(k * k for k in best_bands(4, 4)))
-    widths = [plan.schedule.asks[0].spread.std for plan in (plain, banded)]
+    widths = [plan.schedule.queries[0].noise_distribution.std for plan in (plain, banded)]
     assert widths[1] / widths[0] == pytest.approx(norm, rel=1e-3)
     assert banded.guarantee.epsilon < plain.guarantee.epsilon
 
@@ -227,7 +229,7 @@ def test_without_bands_steps_are_planned_as_ever():
 
 def test_a_step_follows_what_answers_are_solved_for():
     learner = DenseNetwork(steps=6, bands=3, rate=2.0, momentum=0.5, average=0.0)
-    outcome = planned(learner).run(table(), replaying=HERE, secret=SecretCoins.rehearsal(1))
+    outcome = planned(learner).run(table(), replaying=HERE, secret=SecretRandomness.rehearsal(1))
     answers = np.array([answer.value for answer in outcome.answers["release"]])
     strategy, _ = matrices(best_bands(3, 6), 6)
     gradients = np.linalg.solve(strategy, answers) / (RECORDS / 3)
@@ -249,8 +251,8 @@ def test_where_noise_is_small_turns_of_a_third_learn_all():
 def test_people_share_a_turn_and_move_all_their_clips():
     domain = limited(people=People(column="who", records=3))
     plan = planned(DenseNetwork(steps=4, bands=2), domain, adjacency=domain.relation(ADD_REMOVE))
-    (ask,) = plan.schedule.asks
-    assert ask.sensitivity.largest == pytest.approx(3)
+    (planned_query,) = plan.schedule.queries
+    assert planned_query.sensitivity.largest == pytest.approx(3)
 
 
 def test_no_law_of_sums_is_broken():
@@ -266,13 +268,13 @@ def test_no_law_of_sums_is_broken():
 def test_check_forecasts_the_noise_of_running_totals():
     plan = planned(DenseNetwork(steps=20, bands=4))
     (scheduled,) = plan.schedule.releases
-    (sentence,) = scheduled.forecast(PublicCoins(1))
+    (sentence,) = scheduled.forecast(PublicRandomness(1))
     numbers = certificate(best_bands(4, 20), 20)
-    std = scheduled.asks["gradient"].spread.std
+    std = scheduled.queries["gradient"].noise_distribution.std
     assert f"{std * numbers.error:.4g} clips" in sentence
     assert f"{std * numbers.least:.4g}" in sentence
     plain = planned(DenseNetwork(steps=20)).schedule.releases[0]
-    assert plain.forecast(PublicCoins(1)) == ()
+    assert plain.forecast(PublicRandomness(1)) == ()
 
 
 def test_a_batch_larger_than_a_turn_is_refused():
@@ -317,6 +319,8 @@ def test_a_spec_with_bands_trains_publishes_and_replays(tmp_path, monkeypatch):
     (tmp_path / "people.csv").write_text("\n".join([*lines, ""]))
     result = dpcore.run("s.yaml")
     assert dpcore.replay(result.folder).files == result.files
-    (ask,) = json.loads((result.kept / "spec.lock.json").read_text())["plan"]["releases"]["release"]
-    assert (ask["bands"], ask["at_most"]) == ([*best_bands(3, 6)], 6)
-    assert ask["sampling"] == {"class": "Cyclic", "groups": 3, "probability": 0.6}
+    (query,) = json.loads((result.kept / "spec.lock.json").read_text())["plan"]["releases"][
+        "release"
+    ]
+    assert (query["bands"], query["at_most"]) == ([*best_bands(3, 6)], 6)
+    assert query["sampling"] == {"class": "Cyclic", "groups": 3, "probability": 0.6}

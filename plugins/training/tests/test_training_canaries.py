@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, Domain, SecretCoins
+from dpcore import ADD_REMOVE, Domain, SecretRandomness
 from dpcore.domain.columns import Range
 from dpcore.learners.clipping import IntegerRows
 from dpcore.transcript.replay_process import HERE
@@ -65,7 +65,7 @@ def audited(trainer, claim, seed=1, steps=4):
         places = np.flatnonzero(is_in).astype(float)
         table = {"j": places, "y": np.zeros(len(places))}
         plan = priced(trainer, steps)
-        outcome = plan.run(table, replaying=HERE, secret=SecretCoins.rehearsal(seed))
+        outcome = plan.run(table, replaying=HERE, secret=SecretRandomness.rehearsal(seed))
         return sum(answer.value for answer in outcome.answers["release"])
 
     return attack_one_run(
@@ -81,8 +81,8 @@ def priced(trainer, steps=4):
 
 def claims():
     """The quoted pair, and the Gaussian that four steps are."""
-    (ask,) = priced(Canaries).schedule.asks
-    mu = 2 / ask.mechanism.noise_multiplier
+    (planned_query,) = priced(Canaries).schedule.queries
+    mu = 2 / planned_query.mechanism.noise_multiplier
     return ApproximateDP(epsilon=EPSILON, delta=DELTA), GaussianDP(mu=mu, delta=DELTA)
 
 

@@ -12,11 +12,11 @@ from dpcore import (
     ADD_REMOVE,
     Domain,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Records,
-    SecretCoins,
+    SecretRandomness,
 )
-from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_distribution
 from dpcore.domain.columns import Range
 from dpcore.encoding.tables import project_table
 from dpcore.learners.bounds.sum import SumBound
@@ -80,18 +80,20 @@ LIES = {
 
 
 def total(learner, records):
-    public = Public(domain=facts(), coins=PublicCoins(1))
+    public = Public(domain=facts(), randomness=PublicRandomness(1))
     (query,) = learner.queries(public)
-    ask = query.with_args({"weights": np.array([0.3, -0.2])})
-    return learner.total_of(ask, records, public).integers()
+    planned_query = query.with_args({"weights": np.array([0.3, -0.2])})
+    return learner.total_of(planned_query, records, public).integers()
 
 
 def unchecked(learner, records):
     """What a trainer adds that believes its clip."""
-    public = Public(domain=facts(), coins=PublicCoins(1))
+    public = Public(domain=facts(), randomness=PublicRandomness(1))
     (query,) = learner.queries(public)
-    ask = query.with_args({"weights": np.array([0.3, -0.2])})
-    return learner.contributions(ask, records, public).integers.sum(axis=0, dtype=np.int64)
+    planned_query = query.with_args({"weights": np.array([0.3, -0.2])})
+    return learner.contributions(planned_query, records, public).integers.sum(
+        axis=0, dtype=np.int64
+    )
 
 
 @pytest.mark.parametrize("name", LIES)
@@ -141,7 +143,7 @@ class Dropping(DenseNetwork):
     """Leaves out columns by coins of the step: the same for every record."""
 
     def seed(self, block, public):
-        return int(public.coins.stream("training.dropout").words(1)[0])
+        return int(public.randomness.stream("training.dropout").words(1)[0])
 
     def gradients(self, weights, block, targets, public):
         keeps = np.random.default_rng(self.seed(block, public)).uniform(size=(1, 3)) < 0.5
@@ -215,7 +217,7 @@ def test_no_record_is_seen_twice_while_its_sum_is_weighed():
     """10^4 draws; a trainer that draws turns anew at every step shows records again at once."""
     Watched.steps_of_run.clear()
     learner = Watched(steps=25, bands=4, batch=80)
-    planned(learner).run(table(), replaying=HERE, secret=SecretCoins.rehearsal(5))
+    planned(learner).run(table(), replaying=HERE, secret=SecretRandomness.rehearsal(5))
     steps = Watched.steps_of_run
     assert len(steps) == 25
     assert shortest_gap(steps) == 4
@@ -253,7 +255,7 @@ def residues(estimates, unit):
 def released(count):
     """Estimates of a run in which every record adds one unit to each weight, and the unit."""
     outcome = planned(OneUnit(steps=2, bands=2)).run(
-        table(count), replaying=HERE, secret=SecretCoins.rehearsal(7)
+        table(count), replaying=HERE, secret=SecretRandomness.rehearsal(7)
     )
     values = [answer.value for answer in outcome.answers["release"]]
     return solved(best_bands(2, 2), values), 2.0 ** declared(1.0).unit
@@ -262,8 +264,11 @@ def released(count):
 def multiplied(count):
     """Noise memory: integer noise that is multiplied by K^-1 before it is added to integers."""
     first_band, second_band = best_bands(2, 2)
-    law, noise = gaussian_law(1000.0, SIZE), Stream(b"0" * 32, ("noise",), secret=True)
-    first, second = law.symmetric(SIZE, noise), law.symmetric(SIZE, noise)
+    distribution, noise = (
+        gaussian_distribution(1000.0, SIZE),
+        Stream(b"0" * 32, ("noise",), secret=True),
+    )
+    first, second = distribution.symmetric(SIZE, noise), distribution.symmetric(SIZE, noise)
     return [count + first, second - second_band / first_band * first], 1.0
 
 
@@ -272,5 +277,5 @@ def test_correlated_noise_on_integers_tells_the_first_sum_and_sums_with_bands_do
     assert 16 * second % first == 0
     for count in (0, 1):
         assert (residues(*multiplied(count)) == 16 * second // first * count).all()
-        shares = np.bincount(residues(*released(count)).astype(int), minlength=16) / SIZE
-        assert shares.max() < 0.2
+        fractions = np.bincount(residues(*released(count)).astype(int), minlength=16) / SIZE
+        assert fractions.max() < 0.2

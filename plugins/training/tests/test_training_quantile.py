@@ -12,8 +12,8 @@ from dpcore import (
     Answer,
     Domain,
     Public,
-    PublicCoins,
-    SecretCoins,
+    PublicRandomness,
+    SecretRandomness,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Range
@@ -53,7 +53,7 @@ def planned(learner, domain=None, epsilon=5.0):
 # --- what one record adds
 
 
-class CountBeside(Proposer):
+class CountWith(Proposer):
     """Adds the count to a gradient as long as the clip, as if it cost nothing."""
 
     def rows(self, gradients, count):
@@ -76,7 +76,7 @@ def longest(kind, quantile, stretch):
 @pytest.mark.parametrize("stretch", [1.0, 2.0**-60, 2.0**40])
 def test_no_row_is_longer_than_the_clip_and_some_nearly_are(quantile, stretch):
     assert 1 - 1e-4 < longest(Proposer, quantile, stretch) <= 1
-    assert longest(CountBeside, quantile, stretch) > 1
+    assert longest(CountWith, quantile, stretch) > 1
 
 
 @pytest.mark.parametrize("quantile", QUANTILES)
@@ -104,9 +104,11 @@ def test_a_gradient_that_is_no_number_adds_no_count():
 def test_every_pair_of_small_tables_is_within_what_one_record_may_move():
     """All neighbours of up to three of five records: no sum of rows moves by more than C."""
     domain, learner = facts(), DenseNetwork(steps=1, quantile=0.5, clip=0.7)
-    public = Public(domain=domain, coins=PublicCoins(1))
+    public = Public(domain=domain, randomness=PublicRandomness(1))
     (query,) = learner.queries(public)
-    ask = query.with_args({"weights": np.array([0.4, -0.1]), "stretch": power_of_two(-0.5)})
+    planned_query = query.with_args(
+        {"weights": np.array([0.4, -0.1]), "stretch": power_of_two(-0.5)}
+    )
     records = project_table(
         domain, {"a": np.linspace(-1, 1, 5), "y": np.array([1, -1, 0, 0.3, -0.7])}
     )
@@ -114,7 +116,9 @@ def test_every_pair_of_small_tables_is_within_what_one_record_may_move():
 
     def total(places):
         return [
-            *learner.total_of(ask, records.take(np.array(places, dtype=int)), public).integers()
+            *learner.total_of(
+                planned_query, records.take(np.array(places, dtype=int)), public
+            ).integers()
         ]
 
     moves = [
@@ -162,7 +166,7 @@ def test_without_noise_the_clip_ends_at_the_quantile_however_many_records(quanti
     # Weights hardly move, so that the lengths of gradients stay what they are.
     learner = DenseNetwork(steps=120, quantile=quantile, rate=1e-9, clip=2.0)
     public, records = (
-        Public(domain=facts(), coins=PublicCoins(1)),
+        Public(domain=facts(), randomness=PublicRandomness(1)),
         project_table(facts(), table(count)),
     )
     state = learner.start(public)
@@ -179,7 +183,7 @@ def test_without_noise_the_clip_ends_at_the_quantile_however_many_records(quanti
 @pytest.mark.parametrize("bands", [1, 3])
 def test_weights_follow_from_the_answers_alone(bands):
     learner = DenseNetwork(steps=5, quantile=0.5, rate=2.0, bands=bands, average=0.0, clip=0.5)
-    outcome = planned(learner).run(table(), replaying=HERE, secret=SecretCoins.rehearsal(3))
+    outcome = planned(learner).run(table(), replaying=HERE, secret=SecretRandomness.rehearsal(3))
     weights, exponent, estimates = np.zeros(2), 0.0, []
     answers = outcome.answers["release"]
     strategy = answers[0].query.bands or (1,)
@@ -197,16 +201,18 @@ def test_weights_follow_from_the_answers_alone(bands):
 
 def test_the_count_adds_one_number_to_each_answer_and_nothing_to_the_price():
     fixed, adaptive = (planned(DenseNetwork(quantile=q)) for q in (None, 0.5))
-    (ask,), (fixed_ask,) = adaptive.schedule.asks, fixed.schedule.asks
-    assert (ask.query.shape, fixed_ask.query.shape) == ((3,), (2,))
+    (planned_query,), (fixed_query,) = adaptive.schedule.queries, fixed.schedule.queries
+    assert (planned_query.query.shape, fixed_query.query.shape) == ((3,), (2,))
     assert adaptive.guarantee.epsilon == fixed.guarantee.epsilon
-    assert ask.sensitivity.largest == fixed_ask.sensitivity.largest
-    assert ask.spread.std == pytest.approx(fixed_ask.spread.std, rel=1e-3)
+    assert planned_query.sensitivity.largest == fixed_query.sensitivity.largest
+    assert planned_query.noise_distribution.std == pytest.approx(
+        fixed_query.noise_distribution.std, rel=1e-3
+    )
 
 
 def test_noise_cannot_drive_the_clip_out_of_its_range():
     learner, domain = DenseNetwork(steps=10**4, quantile=0.5), facts()
-    state = learner.start(Public(domain=domain, coins=PublicCoins(1)))
+    state = learner.start(Public(domain=domain, randomness=PublicRandomness(1)))
     assert isinstance(state, State)
     mean = np.array([0.0, 0.0, 1e12])
     stretches = 0.0

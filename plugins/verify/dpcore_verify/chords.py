@@ -18,7 +18,7 @@ _MARGIN = 2.0**-46
 _FARTHEST = 1024
 
 
-def law_of(values: Sequence[arb], step: fmpq, low: int) -> Law:
+def distribution_of(values: Sequence[arb], step: fmpq, low: int) -> Law:
     """Return the law whose curve is the lower hull of values at e^(step * (low + j)) and of 1 at 0.
 
     Any subset of the knots gives an upper end of a convex curve, so that a knot may go in doubt.
@@ -46,10 +46,10 @@ def discretised(event: Event, backwards: bool, step: fmpq, knots: int) -> Law:
     ahead = [event.delta_at(x, backwards) for x in points]
     behind = ahead if event.back is None else [event.delta_at(x, not backwards) for x in points]
     mirrored = [1 - (-x).exp() + (-x).exp() * v for x, v in zip(points, behind, strict=True)]
-    return law_of([*mirrored[:0:-1], *ahead], step, -knots)
+    return distribution_of([*mirrored[:0:-1], *ahead], step, -knots)
 
 
-def reach(event: Event) -> fmpq:
+def loss_bound(event: Event) -> fmpq:
     """Return a loss beyond which neither curve falls by much."""
     x, turns = fmpq(_FARTHEST), (False, True)
     factor, floor = 1 + arb(2) ** -20, arb(2) ** -70
@@ -61,7 +61,7 @@ def reach(event: Event) -> fmpq:
     return event.largest or x
 
 
-def choice_law(choices: Mapping[fmpq, int]) -> Law | None:
+def choice_distribution(choices: Mapping[fmpq, int]) -> Law | None:
     r"""Return the law of choices of bounded range, each made after seeing all answers before.
 
     .. math:: TH(a)=\max_tp_tH(ae^{-t})+(1-p_t)H(ae^{\epsilon_0-t}),\quad
@@ -88,16 +88,16 @@ def choice_law(choices: Mapping[fmpq, int]) -> Law | None:
     # of several kinds, a step to which little is rounded up
     n = min(range(n // 2, n + 1), key=lambda n: span(n) / n + 1 / n**2)
     spend(work(n) // 2)
-    step, far = min(choices) / n, span(n)
+    step, distance = min(choices) / n, span(n)
     h, table = float(arb(step)), dict[tuple[int, ...], list[float]]()
     for index in itertools.product(*(range(count + 1) for count in counts)):
         curves = [
             _chosen(table[(*index[:k], i - 1, *index[k + 1 :])], h, m)
             for k, (i, m) in enumerate(zip(index, spans(n), strict=True))
             if i
-        ] or [[max(0.0, -math.expm1(h * j)) for j in range(-far, far + 1)]]
+        ] or [[max(0.0, -math.expm1(h * j)) for j in range(-distance, distance + 1)]]
         table[index] = [max(values) for values in zip(*curves, strict=True)]
-    return law_of([arb(value) for value in table[counts]], step, -far)
+    return distribution_of([arb(value) for value in table[counts]], step, -distance)
 
 
 def _chosen(values: list[float], h: float, m: int) -> list[float]:
@@ -106,10 +106,10 @@ def _chosen(values: list[float], h: float, m: int) -> list[float]:
     Between two knots of u = e^t the sum is c_0 + c_1 u + c_2/u with c_1, c_2 <= 0: concave, so at
     most twice its middle less its smaller end.
     """
-    far, length, top = len(values) // 2, len(values), math.expm1(m * h)
-    padded = [-math.expm1(h * (j - far - m)) for j in range(m)] + values + [0.0] * m
-    share = 1 / (2 + math.expm1(h))
-    halves = [share * b + (1 - share) * a for a, b in itertools.pairwise(padded)]
+    distance, length, top = len(values) // 2, len(values), math.expm1(m * h)
+    padded = [-math.expm1(h * (j - distance - m)) for j in range(m)] + values + [0.0] * m
+    fraction = 1 / (2 + math.expm1(h))
+    halves = [fraction * b + (1 - fraction) * a for a, b in itertools.pairwise(padded)]
 
     def mixed(row: list[float], t: int, u: float) -> list[float]:
         p, starts = (top - u) / top, (m - t, 2 * m - t)

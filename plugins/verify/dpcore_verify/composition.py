@@ -17,7 +17,7 @@ from flint import arb, ctx, fmpq
 
 from dpcore_verify import curves
 from dpcore_verify.balls import gaussian, spend, unscaled
-from dpcore_verify.chords import choice_law, discretised, reach
+from dpcore_verify.chords import choice_distribution, discretised, loss_bound
 from dpcore_verify.laws import Event, Law
 
 _ATOMS, _PRECISION = 20_000, 144
@@ -109,7 +109,7 @@ class Composition:
         for event, count in self.events:
             if event.choice is not None:
                 choices[event.choice] = choices.get(event.choice, 0) + count
-        choice = choice_law(choices) if choices else None
+        choice = choice_distribution(choices) if choices else None
         # what the table of choices is too small for is as concentrated as it is
         rho = sum(
             (
@@ -150,7 +150,7 @@ class Composition:
         self, gridded: Counted, laws: list[Law], choice: Law | None, backwards: bool, fineness: int
     ) -> Law | None:
         """Return what is on the grid, composed; None where nothing is."""
-        spans = [reach(event) for event, _ in gridded]
+        spans = [loss_bound(event) for event, _ in gridded]
         if not spans and _size(laws) > _ATOMS:
             spans = [abs(law.offset) + law.step * len(law.masses) for law in laws]
         if not spans:

@@ -60,7 +60,7 @@ def contradiction(
         # a function's answers are at as many points as were asked
         if priced_queries[key].shape:
             contradictions["answers.npz holds more answers of a query than are priced"] = (
-                sum(asks for asks, _ in entries) > priced_queries[key].at_most
+                sum(query_count for query_count, _ in entries) > priced_queries[key].at_most
             )
             contradictions["answers.npz holds answers of another shape than is priced"] = any(
                 shape != priced_queries[key].shape for _, shape in entries

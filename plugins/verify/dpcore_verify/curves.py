@@ -97,7 +97,7 @@ def zcdp(rho: fmpq) -> Event:
     def curve(x: arb) -> arb:
         low, high = math.log(1e-9), math.log(1e12)
         for _ in range(60):
-            ends = [low + (high - low) * share for share in (0.382, 0.618)]
+            ends = [low + (high - low) * fraction for fraction in (0.382, 0.618)]
             first, second = (
                 s * (number * (s + 1) - float(x)) - t - (s + 1) * math.log1p(1 / s)
                 for t in ends
@@ -155,8 +155,8 @@ def gaussian_mixture(shifts: Sequence[fmpq], weights: Sequence[fmpq]) -> Event:
     the value is enclosed.
     """
     pairs = _weighted(shifts, [w / sum(weights) for w in weights])
-    is_law = 1 - fmpq(1, 2**40) < sum(weights, fmpq(0)) < 1 + fmpq(1, 2**40)
-    need(is_law and any(shift > 0 for shift in shifts), "a shift, and weights, 1 in all")
+    is_distribution = 1 - fmpq(1, 2**40) < sum(weights, fmpq(0)) < 1 + fmpq(1, 2**40)
+    need(is_distribution and any(shift > 0 for shift in shifts), "a shift, and weights, 1 in all")
 
     def root(level: arb) -> arb | None:
         def is_above(z: arb) -> bool:
@@ -284,8 +284,8 @@ def of_points(epsilons: Sequence[fmpq], deltas: Sequence[fmpq]) -> Event:
         value = arb(deltas[-1])
         for (a, b), (d, e) in zip(*map(itertools.pairwise, (epsilons, deltas)), strict=True):
             if not (x < a or x > b):
-                share = (x - a).expm1() / arb(b - a).expm1()
-                value = value.max(arb(d) * (1 - share) + arb(e) * share)
+                fraction = (x - a).expm1() / arb(b - a).expm1()
+                value = value.max(arb(d) * (1 - fraction) + arb(e) * fraction)
         return value
 
     return Event(curve)

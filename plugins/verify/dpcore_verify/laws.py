@@ -85,9 +85,9 @@ class Law:
         masses, width = [fmpz(0)] * (high + 2 - low), 1 - (-arb(step)).exp()
         for loss, weight in self.atoms():
             index = int((loss / step).floor())
-            share = (1 - (-arb(loss - step * index)).exp()) / width
-            masses[index - low + 1] += mass(weight * share)
-            masses[index - low] += mass(weight * positive(1 - share))
+            fraction = (1 - (-arb(loss - step * index)).exp()) / width
+            masses[index - low + 1] += mass(weight * fraction)
+            masses[index - low] += mass(weight * positive(1 - fraction))
         return Law(step, step * low, masses, self.infinite, 1 << SCALE).trimmed()
 
 

@@ -145,11 +145,14 @@ def arrays(folder: Path, releases: set[str]) -> Arrays:
                 need(len(set(names)) == len(names), "answers.npz: a name stands twice")
                 # the order of answers beside them is no answer
                 for name in set(names) - {f"{release}.order.npy" for release in releases}:
-                    key, asks = _asks(name, releases)
+                    key, queries = _asks(name, releases)
                     with archive.open(name) as array:
                         shape = _shape(array.read(2200))
-                    need(asks is None or shape[:1] == (asks,), "answers.npz: rows and asks differ")
-                    entry = (1, shape) if asks is None else (asks, shape[1:])
+                    need(
+                        queries is None or shape[:1] == (queries,),
+                        "answers.npz: rows and asks differ",
+                    )
+                    entry = (1, shape) if queries is None else (queries, shape[1:])
                     result.setdefault(key, []).append(entry)
     except (
         zipfile.BadZipFile,

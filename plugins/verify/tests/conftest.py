@@ -140,14 +140,19 @@ class Run:
             )
             if (q["release"], q["query"]) in (sampled or {}):
                 entries[q["release"]][-1]["sampling"] = sampled[q["release"], q["query"]]
-        look = entries.pop("look")
+        evaluation = entries.pop("look")
         self.spec = {
             "budget": {"epsilon": 2.0, "delta": delta},
             "releases": [{"name": release} for release in names],
         }
         self.lock = {
             "spec": self.spec,
-            "plan": {"guarantee": None, "look": look, "releases": entries, "claims": self.claims},
+            "plan": {
+                "guarantee": None,
+                "look": evaluation,
+                "releases": entries,
+                "claims": self.claims,
+            },
             "format": 4,
         }
         self.answers = {

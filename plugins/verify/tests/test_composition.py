@@ -14,7 +14,7 @@ from dpcore.ledger.event_text import read_event
 from dpcore.registry.events import catalogue_of
 from dpcore_verify import curves
 from dpcore_verify.balls import allow
-from dpcore_verify.chords import choice_law
+from dpcore_verify.chords import choice_distribution
 from dpcore_verify.composition import Composition
 from dpcore_verify.query import built, parsed
 
@@ -186,14 +186,17 @@ def optimum(epsilon, copies, a, steps=400):
 
 @pytest.mark.parametrize("copies", [1, 2])
 def test_choices_are_above_the_best_of_many_and_near_it(copies):
-    law = choice_law({fmpq(1, 2): copies})
+    law = choice_distribution({fmpq(1, 2): copies})
     for x in (0.1, 0.3):
         truth, upper = optimum(0.5, copies, math.exp(x)), float(law.curve(arb(x)))
         assert truth <= upper <= truth + 2e-4
 
 
 def test_one_choice_has_the_curve_of_bounded_range():
-    law, event = choice_law({fmpq(1, 2): 1}), curves.KINDS["exponential_mechanism"][1](fmpq(1, 2))
+    law, event = (
+        choice_distribution({fmpq(1, 2): 1}),
+        curves.KINDS["exponential_mechanism"][1](fmpq(1, 2)),
+    )
     for x in (0.0, 0.1, 0.33):
         assert (
             float(event.delta_at(arb(x)))
@@ -203,7 +206,7 @@ def test_one_choice_has_the_curve_of_bounded_range():
 
 
 def test_kinds_of_choices_cover_every_order():
-    law = choice_law({fmpq(1, 2): 1, fmpq(1, 4): 1})
+    law = choice_distribution({fmpq(1, 2): 1, fmpq(1, 4): 1})
     whole = {e: math.expm1(e) for e in (0.5, 0.25)}
 
     def once(epsilon, curve, a):

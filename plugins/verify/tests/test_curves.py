@@ -94,10 +94,10 @@ def drawn(kind, draw):
                 "uncovered": text(draw.choice([0.0, 1e-7])),
             }
         case "gaussian_mixture":
-            share = draw.randint(1, 63) / 64
+            fraction = draw.randint(1, 63) / 64
             fields = {
                 "shifts": [text(draw.choice([0.0, 0.5])), number(0.6, 3)],
-                "weights": [text(share), text(1 - share)],
+                "weights": [text(fraction), text(1 - fraction)],
             }
         case "gaussian_sampling":
             fields = {"theta": number(0.001, 0.05), "samples": draw.randint(2, 500)}
@@ -301,9 +301,9 @@ def test_a_batch_that_is_cut_and_a_replaced_record_are_mixtures_of_two_curves():
         "absent": inner,
         "sampling_probability": text(q),
     }
-    share = math.exp(x - y)
+    fraction = math.exp(x - y)
     value = float(of_checker(replaced).delta_at(arb(x)))
-    assert value == pytest.approx(q * ((1 - share) * first + share * second), rel=1e-9)
+    assert value == pytest.approx(q * ((1 - fraction) * first + fraction * second), rel=1e-9)
 
 
 def test_below_zero_a_curve_is_that_of_the_other_direction():

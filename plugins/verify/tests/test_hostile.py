@@ -52,10 +52,10 @@ def judged(folder):
 
 
 @pytest.mark.parametrize(
-    "share", [0, *(pytest.param(share, marks=pytest.mark.slow) for share in range(1, 8))]
+    "fraction", [0, *(pytest.param(fraction, marks=pytest.mark.slow) for fraction in range(1, 8))]
 )
-def test_fuzzed_locks_end_in_a_verdict(share, statistics, sampled, persons, tmp_path):
-    draw = random.Random(share)
+def test_fuzzed_locks_end_in_a_verdict(fraction, statistics, sampled, persons, tmp_path):
+    draw = random.Random(fraction)
     confirmed = 0
     for _ in range(25):
         run = copy.deepcopy(draw.choice([sampled, persons]))

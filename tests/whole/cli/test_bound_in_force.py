@@ -44,15 +44,15 @@ def printed(command, *arguments):
 
 
 def test_check_names_the_bound_in_force(spec):
-    told = printed(check, spec, "--explain")
-    assert "release, bound PassesBound: not tested yet" in told
-    assert "PathBound" not in told
+    report = printed(check, spec, "--explain")
+    assert "release, bound PassesBound: not tested yet" in report
+    assert "PathBound" not in report
 
 
 def test_falsify_attacks_the_bound_in_force_and_check_tells_how_hard(spec):
-    told = printed(falsify_spec, spec, "--effort", "0.01")
-    assert "Regression / PassesBound" in told
-    assert "PathBound" not in told
+    report = printed(falsify_spec, spec, "--effort", "0.01")
+    assert "Regression / PassesBound" in report
+    assert "PathBound" not in report
     assert "release, bound PassesBound: attacked: " in printed(check, spec, "--explain")
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dpcore.published.files import telling
+from dpcore.published.files import reported_failures
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it has no timers of signals")
 
@@ -58,11 +58,11 @@ def test_an_interrupt_where_python_drops_it_is_heard_afterwards(tmp_path, where)
 def interrupted(place, charges):
     """What an interrupt says in the end."""
     try:
-        with telling(place, sealed=False) as spent:
+        with reported_failures(place, sealed=False) as spent:
             spent.extend(charges)
             raise KeyboardInterrupt
-    except KeyboardInterrupt as told:
-        return told
+    except KeyboardInterrupt as report:
+        return report
 
 
 def test_an_interrupt_once_the_folder_is_there_says_so(tmp_path):
@@ -82,7 +82,7 @@ import pyarrow
 from pyarrow import csv, parquet
 
 asked = []
-class Looked:
+class LastStep:
     def find_spec(self, name, path=None, target=None):
         if name == "pandas":
             asked.append(name)
@@ -92,7 +92,7 @@ table = table.set_column(3, "when", table["when"].cast(pyarrow.timestamp("ns")))
 table = table.set_column(4, "cost", table["cost"].cast(pyarrow.decimal128(9, 2)))
 table = table.set_column(2, "region", table["region"].dictionary_encode())
 parquet.write_table(table, "people.parquet")
-sys.meta_path.insert(0, Looked())
+sys.meta_path.insert(0, LastStep())
 import datetime
 import dpcore
 from dpcore.domain.columns import Dates

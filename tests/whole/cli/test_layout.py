@@ -110,7 +110,7 @@ def test_an_error_has_no_colour_where_none_is_wanted(home, monkeypatch):
         assert ("\x1b[31m" in done.stderr) == coloured
 
 
-TOLD = [
+STATED = [
     (("check", "s.yaml"), {"releases", "resources"}),
     (("ledger", "show", "people"), {"ledger", "epsilon", "left", "entries", "latest"}),
     (("ledger", "plan", "people"), {"left", "allowances"}),
@@ -132,16 +132,16 @@ SLOW = (("reproduce", "--list"),)
     ("arguments", "keys"),
     [
         pytest.param(*one, id=" ".join(one[0]), marks=[pytest.mark.slow] if one[0] in SLOW else [])
-        for one in (*TOLD, *LISTED)
+        for one in (*STATED, *LISTED)
     ],
 )
 def test_every_table_is_there_as_json(home, arguments, keys):
-    told = json.loads(shown(*arguments, "--json"))
-    assert isinstance(told, list) == any(arguments == one for one, _ in LISTED)
-    for one in told if isinstance(told, list) else [told]:
+    output = json.loads(shown(*arguments, "--json"))
+    assert isinstance(output, list) == any(arguments == one for one, _ in LISTED)
+    for one in output if isinstance(output, list) else [output]:
         assert keys <= {*one}
     if arguments == ("ledger", "show", "people"):
-        assert [one["cost"] for one in told["latest"]] == [
+        assert [one["cost"] for one in output["latest"]] == [
             f"{100 + i} x gaussian" for i in range(3)
         ]
 
@@ -157,9 +157,9 @@ def test_a_run_s_tables_at_every_width_and_as_json(home, name):
         plain = STYLE.sub("", shown(*run, width=width)).replace("─", "")
         missing = words - {word.removesuffix(":") for word in plain.split()} - {*plain.split()}
         assert {word for word in missing if f"{name}-0001" not in word} == set()
-    told = json.loads(shown(*run, "--json"))
-    assert {"guarantee", "tables", "rehearsed, not private"} <= {*told}
-    assert all(map(len, told["tables"].values()))
+    message = json.loads(shown(*run, "--json"))
+    assert {"guarantee", "tables", "rehearsed, not private"} <= {*message}
+    assert all(map(len, message["tables"].values()))
 
 
 @pytest.mark.slow

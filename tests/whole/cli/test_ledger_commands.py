@@ -71,15 +71,15 @@ def kinds():
 
 def test_a_spec_with_an_unknown_ledger_says_how_to_make_one(home):
     for command in ("check", "run", "reproduce"):
-        told = dpcore(command, "s.yaml", code=2)
-        assert command == "reproduce" or "dpcore ledger create people" in told
+        report = dpcore(command, "s.yaml", code=2)
+        assert command == "reproduce" or "dpcore ledger create people" in report
     assert not (home / "runs").exists()
 
 
 def test_runs_are_charged_until_nothing_is_left(home):
     assert "left: Gaussian releases of mu = 0.2656 or pure releases of epsilon = 1" in create()
-    told = dpcore("check", "s.yaml", "--explain")
-    left, after = told.splitlines()[-1].split("; after this run ")
+    report = dpcore("check", "s.yaml", "--explain")
+    left, after = report.splitlines()[-1].split("; after this run ")
     assert left == (
         "Ledger people: left Gaussian releases of mu = 0.2656 or pure releases of epsilon = 1, "
         "and 1.562e-07 of delta for failures; the largest has epsilon = 1 at delta = 1e-05"
@@ -97,8 +97,8 @@ def test_runs_are_charged_until_nothing_is_left(home):
     assert Ledger.open("people").guarantee_of(stated["ledger"]["digest"]) == stated
     assert "replay to identical bytes" in dpcore("replay", "runs/s-0001")
     dpcore("run", "s.yaml")
-    told = dpcore("run", "s.yaml", code=4)  # 3 x mu^2 at epsilon = 0.6 is more than at 1
-    assert "Left: Gaussian releases" in told
+    report = dpcore("run", "s.yaml", code=4)  # 3 x mu^2 at epsilon = 0.6 is more than at 1
+    assert "Left: Gaussian releases" in report
     runs = sorted(path.name for path in (home / "runs").iterdir())
     # What a schema shows is asked before the ledger: a missing file is told, and nothing charged.
     dpcore("run", "s.yaml", "--source", "missing.csv", code=5)
@@ -111,16 +111,16 @@ def test_runs_are_charged_until_nothing_is_left(home):
     assert "people" in dpcore("ledger", "list")
     assert json.loads(dpcore("ledger", "export", "people"))["rows"][1]["kind"] == "reserved"
     folders = [f"runs/{name}" for name in runs]
-    told = dpcore("ledger", "verify", "people", *(f"--run={folder}" for folder in folders))
-    assert "chained and recomputed" in told
+    report = dpcore("ledger", "verify", "people", *(f"--run={folder}" for folder in folders))
+    assert "chained and recomputed" in report
 
 
 def test_a_plan_shares_what_is_left(home):
     create()
-    told = " ".join(dpcore("ledger", "plan", "people", "--releases", 4).split())
-    assert "everybody 4 0.1328" in told  # half of mu, for four releases
-    told = dpcore("ledger", "plan", "people", "--share", "anna=3", "--share", "ben=1")
-    assert " ".join(told.split()).count("0.1328") == 1
+    output = " ".join(dpcore("ledger", "plan", "people", "--releases", 4).split())
+    assert "everybody 4 0.1328" in output  # half of mu, for four releases
+    output = dpcore("ledger", "plan", "people", "--share", "anna=3", "--share", "ben=1")
+    assert " ".join(output.split()).count("0.1328") == 1
     assert "LABEL=WEIGHT" in dpcore("ledger", "plan", "people", "--share", "anna", code=2)
 
 
@@ -159,8 +159,8 @@ def test_a_sealed_run_is_charged_and_fails_in_one_sentence(home, monkeypatch):
         raise LedgerError("the disk is full")
 
     monkeypatch.setattr("dpcore.ledger.book.Reservation.commit", full)
-    told = dpcore("run", "s.yaml", code=1)
-    assert told.strip() == "The sealed run failed; nothing was released."
+    report = dpcore("run", "s.yaml", code=1)
+    assert report.strip() == "The sealed run failed; nothing was released."
     assert kinds() == ["created", "reserved", "committed", "reserved"]
     assert not (home / "runs/s-0002").exists()
 
@@ -172,8 +172,8 @@ def test_a_run_of_another_ledger_is_not_found_in_this_one(home):
     stated = json.loads(path.read_text())
     stated["epsilon"] = 0.1
     path.write_text(json.dumps(stated))
-    told = dpcore("ledger", "verify", "people", "--run", "runs/s-0001", code=4)
-    assert "not in the ledger 'people' as it stands" in told
+    report = dpcore("ledger", "verify", "people", "--run", "runs/s-0001", code=4)
+    assert "not in the ledger 'people' as it stands" in report
     assert "names a ledger" in dpcore("ledger", "verify", "people", "--run", "runs", code=4)
 
 

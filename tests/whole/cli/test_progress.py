@@ -58,10 +58,10 @@ def test_each_part_is_timed_by_itself(monkeypatch):
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
     slow = console.SlowProgress(4, "searching")
     now[0] = 100.0
-    slow.reach(4)
-    slow.reach(0, 10, "samples")
+    slow.advance(4)
+    slow.advance(0, 10, "samples")
     now[0] = 105.0
-    slow.reach(5)
+    slow.advance(5)
     assert slow._line(now[0] - slow._start) == "samples: 5 of 10, about 5 s left"
 
 
@@ -86,6 +86,6 @@ def test_a_search_is_counted_before_the_samples_are(spec):
 
 @pytest.mark.parametrize("group", ["ledger", "plugins", "examples"])
 def test_completion_is_installed_by_the_whole_program_alone(group):
-    told = CliRunner().invoke(app, [group, "--help"]).output
-    assert "Commands" in told
-    assert "completion" not in told
+    output = CliRunner().invoke(app, [group, "--help"]).output
+    assert "Commands" in output
+    assert "completion" not in output

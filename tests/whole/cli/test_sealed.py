@@ -152,15 +152,17 @@ def test_a_divided_sweep_costs_the_budget_and_each_costs_the_composition(tmp_pat
 
 
 def test_a_paid_look_is_inside_the_budget_and_published(tmp_path):
-    look = {"holdout": 0.5, "metrics": ["mse", "mae", "rmse"], "private": {"epsilon": 0.2}}
-    plan = releases(tmp_path, {"evaluate": look})
+    evaluation = {"holdout": 0.5, "metrics": ["mse", "mae", "rmse"], "private": {"epsilon": 0.2}}
+    plan = releases(tmp_path, {"evaluate": evaluation})
     assert plan["guarantee"]["epsilon"] <= 3
     mse, mae, rmse = plan["look"]
     assert mse["sensitivity"] == pytest.approx(4 / 20)
     assert mae["sensitivity"] == pytest.approx(2 / 20)
     assert rmse["sensitivity"] == pytest.approx(4 / 20)
-    for ask in (mse, mae):
-        assert ask["mechanism"]["noise_scale"] == pytest.approx(ask["sensitivity"] / 0.2, rel=1e-6)
+    for query in (mse, mae):
+        assert query["mechanism"]["noise_scale"] == pytest.approx(
+            query["sensitivity"] / 0.2, rel=1e-6
+        )
     stated = json.loads((public(tmp_path) / "evaluation.json").read_text())
     answers = arrays(public(tmp_path) / "answers.npz")
     assert stated["release"]["mse"] == answers["evaluation.000000.release.mse"][0]

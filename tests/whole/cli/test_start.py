@@ -52,15 +52,15 @@ def imported(folder, *words, **environment):
         text=True,
         check=True,
     )
-    *told, code, modules = done.stderr.split("\n")
-    return int(code), done.stdout + "\n".join(told), {*modules.split()}
+    *output, code, modules = done.stderr.split("\n")
+    return int(code), done.stdout + "\n".join(output), {*modules.split()}
 
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["chek"], []])
 def test_help_version_and_a_mistyped_command_import_nothing(tmp_path, words):
-    _, told, modules = imported(tmp_path, *words)
+    _, report, modules = imported(tmp_path, *words)
     assert not modules & NONE
-    assert told
+    assert report
 
 
 def test_completing_a_command_imports_nothing_and_an_option_its_command_alone(tmp_path):
@@ -72,11 +72,11 @@ def test_completing_a_command_imports_nothing_and_an_option_its_command_alone(tm
             COMP_CWORD=str(len(words) - 1),
         )
 
-    _, told, modules = completed("dpcore", "f")
-    assert told.split() == ["plain,falsify"]
+    _, output, modules = completed("dpcore", "f")
+    assert output.split() == ["plain,falsify"]
     assert not modules & NONE
-    _, told, modules = completed("dpcore", "check", "--j")
-    assert told.split() == ["plain,--json"]
+    _, output, modules = completed("dpcore", "check", "--j")
+    assert output.split() == ["plain,--json"]
     assert not modules & HEAVY
 
 
@@ -123,9 +123,9 @@ def test_completion_for_an_unknown_shell_says_what_to_set():
 def test_a_spec_error_imports_no_more_than_it_needs(tmp_path, name, change, light):
     assert change[0] in SPEC
     (tmp_path / "s.yaml").write_text(SPEC.replace(*change))
-    code, told, modules = imported(tmp_path, name, "s.yaml")
-    assert code == 2, told
-    assert told.startswith("s.yaml:")
+    code, report, modules = imported(tmp_path, name, "s.yaml")
+    assert code == 2, report
+    assert report.startswith("s.yaml:")
     assert not modules & HEAVY
     if light:
         assert "dpcore.registry.builtin" not in modules

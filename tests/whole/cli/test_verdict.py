@@ -14,19 +14,19 @@ from dpcore.console.app import app
 from dpcore.console.verdict import (
     PublicFacts,
     accepted_assumption,
-    bars_around_zero,
     broken_bound,
     cut,
     first_warning,
     flat_shapes,
+    intervals_around_zero,
     spent_budget,
     untested_bound,
     worthless_noise,
 )
 from dpcore.guarantee import Assumption, Basis, Guarantee, ReleaseKind
-from dpcore.models.description import Bars, Lines
+from dpcore.models.description import IntervalPicture, Lines
 from dpcore.models.figures import Figures
-from dpcore.registry.plugin_files import beside, shipped
+from dpcore.registry.plugin_files import plugins_next_to, shipped
 from dpcore.registry.registry import Registry
 from dpcore.shown import in_digits
 
@@ -57,7 +57,7 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def told(*arguments, width=None, code=0):
+def report(*arguments, width=None, code=0):
     """The lines of a command; of one on a terminal of that width."""
     env = {"COLUMNS": "10000", "NO_COLOR": None, "FORCE_COLOR": None}
     if width is not None:
@@ -83,7 +83,7 @@ def require_short(lines, verdict="Proved|Conditional|NOT PRIVATE"):
 
 
 def copied(name, folder):
-    for path in beside(EXAMPLES[name]) if name not in ("insurance",) else [EXAMPLES[name]]:
+    for path in plugins_next_to(EXAMPLES[name]) if name not in ("insurance",) else [EXAMPLES[name]]:
         shutil.copy(path, folder)
     return EXAMPLES[name].name
 
@@ -97,7 +97,7 @@ def copied(name, folder):
     ],
 )
 def test_check_of_every_shipped_example_is_eight_lines(home, name):
-    lines = told("check", copied(name, home))
+    lines = report("check", copied(name, home))
     require_short(lines, "Proved|Conditional")
     assert any(line.startswith("A run costs about ") for line in lines)
 
@@ -105,8 +105,8 @@ def test_check_of_every_shipped_example_is_eight_lines(home, name):
 @pytest.mark.parametrize("name", RUN)
 def test_a_run_says_what_it_published_and_where(home, name):
     spec = copied(name, home)
-    require_short(told("run", spec, "--rehearsal", 7), "NOT PRIVATE: ")
-    lines = told("run", spec)
+    require_short(report("run", spec, "--rehearsal", 7), "NOT PRIVATE: ")
+    lines = report("run", spec)
     require_short(lines, "Proved: ")
     (place,) = (line for line in lines if line.startswith("Published in "))
     assert Path(place.removeprefix("Published in ")).is_dir()
@@ -147,7 +147,7 @@ def test_forty_releases_with_long_names_leave_room_for_the_verdict(home, width):
     column = "größe_in_zentimetern_漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字"
     spec = write_spec(home / f"{'s' * 120}.yaml", column=column, names=names, epsilon=40)
     for arguments in (("check", spec), *([("run", spec)] if width is None else [])):
-        lines = told(*arguments, width=width)
+        lines = report(*arguments, width=width)
         if width != 60:  # a narrower terminal breaks lines between words
             require_short(lines)
             assert any("... and " in line and line.endswith("more releases") for line in lines)
@@ -156,10 +156,10 @@ def test_forty_releases_with_long_names_leave_room_for_the_verdict(home, width):
 
 
 def test_noise_that_drowns_a_number_is_the_warning(home):
-    quiet = told("check", write_spec(home / "much.yaml", records=400, epsilon=2))
+    quiet = report("check", write_spec(home / "much.yaml", records=400, epsilon=2))
     assert not any("worthless" in line for line in quiet)
     little = write_spec(home / "little.yaml", records=4, epsilon=0.1)
-    loud = told("check", little, "--even-if-useless")
+    loud = report("check", little, "--even-if-useless")
     (warning,) = (line for line in loud if line.startswith("Warning: "))
     assert "worthless: the noise of ages is 30 times too large to tell anything" in warning
 
@@ -167,21 +167,21 @@ def test_noise_that_drowns_a_number_is_the_warning(home):
 def test_the_ledger_is_a_line_and_a_warning_where_a_run_takes_most_of_it(home):
     Ledger.create("people", epsilon=2.05, delta=1e-4, adjacency=REPLACE_ONE)
     spec = write_spec(home / "s.yaml", records=400, rest="ledger: people")
-    lines = told("check", spec)
+    lines = report("check", spec)
     assert any(line.startswith("Ledger people keeps epsilon ") for line in lines)
     assert any(
         line == "Warning: a run takes most of what ledger people has left." for line in lines
     )
-    lines = told("run", spec)
+    lines = report("run", spec)
     require_short(lines)
     assert any(line.startswith("Ledger people keeps ") for line in lines)
 
 
 def test_explain_names_every_query_and_says_what_a_record_adds(home):
-    text = "\n".join(told("check", copied("quickstart", home), "--explain"))
+    text = "\n".join(report("check", copied("quickstart", home), "--explain"))
     assert "squares: each record adds a vector of length at most 0.45 (exact integer sum)." in text
     assert "0.4499" not in text
-    text = "\n".join(told("check", copied("visits", home), "--explain"))
+    text = "\n".join(report("check", copied("visits", home), "--explain"))
     assert (
         "visits.count: one person has up to 5 records; each moves the sum by at most 1, so" in text
     )
@@ -220,14 +220,22 @@ def facts(**fields):
 
 CAUSES = [  # the warning, facts at which it fires, and facts at which it does not
     (broken_bound, facts(broken=("B",)), facts(untested=("B",))),
-    (worthless_noise, facts(bar_shares={"a": 1.0}), facts(bar_shares={"a": 0.99, "b": 0.0})),
     (
-        flat_shapes,
-        facts(pictures={"m": (picture([0, 1], [2, 3]), picture([-1, -1], [1, 1], Bars))}),
-        facts(pictures={"m": (picture([0, 3], [2, 5]), picture([-1, -1], [1, 1], Bars))}),
+        worthless_noise,
+        facts(relative_half_widths={"a": 1.0}),
+        facts(relative_half_widths={"a": 0.99, "b": 0.0}),
     ),
     (
-        bars_around_zero,
+        flat_shapes,
+        facts(
+            pictures={"m": (picture([0, 1], [2, 3]), picture([-1, -1], [1, 1], IntervalPicture))}
+        ),
+        facts(
+            pictures={"m": (picture([0, 3], [2, 5]), picture([-1, -1], [1, 1], IntervalPicture))}
+        ),
+    ),
+    (
+        intervals_around_zero,
         facts(tables={"t": table([-1, 0], [1, 4])}),
         facts(tables={"t": table([-1, 0.5], [1, 4])}),
     ),
@@ -247,7 +255,12 @@ def test_each_warning_fires_at_its_cause_and_nowhere_else(warn, causes, none):
 
 
 def test_the_most_serious_warning_comes_first():
-    fields = {"broken": ("B",), "untested": ("C",), "bar_shares": {"a": 2.0}, "ledger": "l"}
+    fields = {
+        "broken": ("B",),
+        "untested": ("C",),
+        "relative_half_widths": {"a": 2.0},
+        "ledger": "l",
+    }
     assert first_warning(facts(**fields)) == broken_bound(facts(**fields))
     fields.pop("broken")
     assert "worthless" in first_warning(facts(**fields))

@@ -79,11 +79,11 @@ def test_an_empty_cell_is_called_empty_with_its_count_and_the_way_out():
     hollow = {**TABLE, "age": ["1", "2", "", "3", None, "4", "5", "6"]}
     with pytest.raises(SourceError) as caught:
         require_fit(DOMAIN, hollow)
-    told = str(caught.value)
-    assert told.startswith(
+    message = str(caught.value)
+    assert message.startswith(
         "column 'age', record 3: needs a number in [0, 120] and is empty; 2 of 8"
     )
-    assert "on_invalid: project" in told
+    assert "on_invalid: project" in message
     with pytest.raises(
         SourceError, match=r"column 'age', record 5: needs .* 1 of 8 .*range"
     ) as caught:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import PublicCoins, SecretCoins, Session
+from dpcore import PublicRandomness, SecretRandomness, Session
 from dpcore.domain.bins import Binned
 from dpcore.domain.columns import Dates, Range
 from dpcore.domain.derived import DIFFERENCE, MISSING, Derived
@@ -155,7 +155,7 @@ def defined_row(record):
 
 def opened_rows(request, source):
     """The encoded records that a run reads, from a source by an engine or from a table."""
-    secret = SecretCoins.rehearsal(3)
+    secret = SecretRandomness.rehearsal(3)
     if isinstance(source, dict):
         records = open_table(request, source, secret).train
         return np.asarray(records.features)
@@ -167,7 +167,7 @@ def opened_rows(request, source):
         ]
 
 
-def doors(path, records, request):
+def boundaries(path, records, request):
     """The same records through every reader: a table, both readers of CSV, and Parquet."""
     from dpcore.sources.csv.arrow_reader import by_arrow
     from dpcore.sources.csv.frames import by_lines
@@ -195,7 +195,7 @@ def test_every_record_is_prepared_as_the_definitions_say_through_every_door(tmp_
     expected = np.array([defined_row(record) for record in records])
     projected = project_table(request.domain, columns_of(records)).features
     np.testing.assert_allclose(projected, expected, rtol=0, atol=1e-15)
-    for source in doors(tmp_path / "people.csv", records, request):
+    for source in boundaries(tmp_path / "people.csv", records, request):
         assert sorted_rows(opened_rows(request, source)) == sorted_rows(projected)
 
 
@@ -213,34 +213,34 @@ def test_neighbouring_messy_files_differ_in_one_row_and_within_every_claim(
         second = [*first[:4], *first[5:]] if relation == "add_remove" else list(first)
         if relation == "replace_one":
             second[4] = a_record(rng)
-        for number_of_door, (one, other) in enumerate(
+        for number_of_boundary, (one, other) in enumerate(
             zip(
-                doors(tmp_path / "first.csv", first, spec.request),
-                doors(tmp_path / "second.csv", second, spec.request),
+                boundaries(tmp_path / "first.csv", first, spec.request),
+                boundaries(tmp_path / "second.csv", second, spec.request),
                 strict=True,
             )
         ):
             rows = [sorted_rows(opened_rows(spec.request, source)) for source in (one, other)]
             left = [row for row in rows[0] if rows[0].count(row) > rows[1].count(row)]
             right = [row for row in rows[1] if rows[1].count(row) > rows[0].count(row)]
-            assert len({*left}) + len({*right}) <= moved, (pair, number_of_door)
+            assert len({*left}) + len({*right}) <= moved, (pair, number_of_boundary)
         # By brute force: each released statistic of the two, and how far it is claimed to move.
         for scheduled in plan.schedule.releases:
-            public = scheduled.public(PublicCoins(1))
-            for ask in scheduled.asks.values():
+            public = scheduled.public(PublicRandomness(1))
+            for planned_query in scheduled.queries.values():
                 values = [
                     np.asarray(
                         scheduled.learner.statistic(
-                            ask.query,
+                            planned_query.query,
                             project_table(spec.request.domain, columns_of(file)),
                             public,
-                            SecretCoins.rehearsal(0).learner(0, ask.query.name, 1),
+                            SecretRandomness.rehearsal(0).learner(0, planned_query.query.name, 1),
                         )
                     ).ravel()
                     for file in (first, second)
                 ]
                 distance = np.linalg.norm(values[0].astype(float) - values[1].astype(float))
-                assert distance <= ask.sensitivity.value * (1 + 1e-12)
+                assert distance <= planned_query.sensitivity.value * (1 + 1e-12)
 
 
 def test_a_typed_table_is_prepared_too():
@@ -331,11 +331,11 @@ evaluate: {{holdout: 0.5, metrics: [mse]}}
     facts = reading(request.domain, tmp_path, Csv())
     with LocalEngine() as engine:
         source = CsvSource(path=tmp_path / "x.csv", reading=facts)
-        held = open_source(request, source, SecretCoins.rehearsal(1), engine).holdout
-    places = [int(cost) for cost in held["cost"]]
+        hold_out = open_source(request, source, SecretRandomness.rehearsal(1), engine).holdout
+    places = [int(cost) for cost in hold_out["cost"]]
     assert 0 < len(places) < 60
-    assert list(held["stay"]) == places
-    assert list(held["weekday"]) == [f"{days[place]:%A}" for place in places]
+    assert list(hold_out["stay"]) == places
+    assert list(hold_out["weekday"]) == [f"{days[place]:%A}" for place in places]
 
 
 def test_a_last_edge_one_past_the_range_is_right_and_one_below_it_is_refused():
@@ -432,7 +432,7 @@ def test_missing_is_about_the_cell_and_not_about_what_it_counts_as():
     request = spec_at("add_remove", "private").request
     intake = attrs.evolve(request.records, on_invalid="project")
     request = attrs.evolve(request, domain=domain, records=intake)
-    rows = open_table(request, {"bmi": ["20", "n/k", ""]}, SecretCoins.rehearsal(0)).train
+    rows = open_table(request, {"bmi": ["20", "n/k", ""]}, SecretRandomness.rehearsal(0)).train
     assert sorted(rows.features[:, 1].tolist()) == [-1.0, -1.0, 1.0]
 
 

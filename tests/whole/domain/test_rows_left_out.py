@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, SecretCoins, Session
+from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, SecretRandomness, Session
 from dpcore.adjacency import REPLACE_ROW, Adjacency
 from dpcore.claims.events.relation_text import (
     lock_adjacency,
@@ -115,11 +115,17 @@ def read_apart(table):
 
 def answers(plan, table, seed=5):
     """Every statistic without its noise, by release and query."""
-    secret = SecretCoins.rehearsal(seed)
+    secret = SecretRandomness.rehearsal(seed)
     opened = open_records(plan.schedule, table, secret)
     releases, domain = isolate(plan.schedule.releases), plan.request.domain
     by_release, _ = release(
-        releases, domain, opened.train, plan.coins, secret, door=wide_open, opened=opened
+        releases,
+        domain,
+        opened.train,
+        plan.randomness,
+        secret,
+        release_through=wide_open,
+        opened=opened,
     )
     return {
         (entry.name, answer.query.name): np.asarray(answer.value, dtype=float).ravel()
@@ -130,15 +136,15 @@ def answers(plan, table, seed=5):
 
 def claims(plan):
     return {
-        (entry.name, ask.query.name): ask.sensitivity
+        (entry.name, planned_query.query.name): planned_query.sensitivity
         for entry in plan.schedule.releases
-        for ask in entry.asks.values()
+        for planned_query in entry.queries.values()
     }
 
 
 def movement(plan, pairs):
     """The farthest that each statistic moves over the pairs of tables, in its claim's distance."""
-    memory, farthest = {}, dict.fromkeys(claims(plan), 0.0)
+    memory, diameter = {}, dict.fromkeys(claims(plan), 0.0)
     orders = {"l1": 1, "l2": 2, "linf": np.inf}
 
     def cached(rows):
@@ -151,8 +157,8 @@ def movement(plan, pairs):
         for key, claim in claims(plan).items():
             difference = cached(before)[key] - cached(after)[key]
             length = float(np.linalg.norm(difference, orders[str(claim.distance)]))
-            farthest[key] = max(farthest[key], length)
-    return farthest
+            diameter[key] = max(diameter[key], length)
+    return diameter
 
 
 def neighbours(membership):
@@ -190,13 +196,13 @@ def test_the_price_of_a_replaced_record_alone_would_be_too_small():
     # What the attack above is for: a row that is left out becomes one that counts.
     plan = plan_of("replace_one", 2, names=["hours"])
     (entry,) = plan.schedule.releases
-    (ask,) = entry.asks.values()
-    public = Public(domain=entry.part, coins=plan.coins)
-    naive = entry.bound.sensitivity(ask.query, entry.learner, public, REPLACE_ONE)
+    (planned_query,) = entry.queries.values()
+    public = Public(domain=entry.part, randomness=plan.randomness)
+    naive = entry.bound.sensitivity(planned_query.query, entry.learner, public, REPLACE_ONE)
     (reached,) = movement(plan, neighbours(False)).values()
     assert naive.value == pytest.approx(0.5)
     assert reached == pytest.approx(1.0)
-    assert ask.sensitivity.value >= reached
+    assert planned_query.sensitivity.value >= reached
 
 
 def with_ids(*persons):
@@ -248,13 +254,13 @@ def test_a_hold_out_takes_rows_by_coins_and_a_neighbour_changes_one_side(relatio
     for old, new in [(0, 2), (2, 1), (2, 3)]:
         for seed in range(6):
             pair = [answers(plan, table_of([*base, ROWS[row]]), seed) for row in (old, new)]
-            farthest = {
+            diameter = {
                 key: float(np.linalg.norm(pair[0][key] - pair[1][key])) for key in claims(plan)
             }
             for key, claim in claims(plan).items():
-                if key[0] == "model" or farthest["model", "statistics"] == 0:
-                    assert farthest[key] <= claim.largest * (1 + 1e-9) + claim.solver_error
-            sides.add(farthest["model", "statistics"] > 0)
+                if key[0] == "model" or diameter["model", "statistics"] == 0:
+                    assert diameter[key] <= claim.largest * (1 + 1e-9) + claim.solver_error
+            sides.add(diameter["model", "statistics"] > 0)
     assert sides == {True, False}
 
 
@@ -288,8 +294,8 @@ def test_a_run_in_blocks_leaves_out_the_same_rows(people, holdout):
     table = table_of(
         [{**ROWS[row], "id": f"p{n // 4}"} for n, row in enumerate(rng.integers(0, 5, 40))]
     )
-    secret = SecretCoins.rehearsal
-    run = partial(plan.run, door=wide_open, replaying=HERE)
+    secret = SecretRandomness.rehearsal
+    run = partial(plan.run, release_through=wide_open, replaying=HERE)
     whole = run(read_apart(table), secret=secret(5))
     with LocalEngine(rows=7) as engine:
         blocks = run(Cut(table, (4, 4, 23)), secret=secret(5), engine=engine)

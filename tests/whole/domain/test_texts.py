@@ -33,7 +33,7 @@ TYPED = [
 COLUMN = Texts(24)
 
 
-def told(values, column=COLUMN):
+def report(values, column=COLUMN):
     return [decode_text(row) for row in encode_column(column, values)]
 
 
@@ -60,13 +60,13 @@ def containers(values):
 @pytest.mark.parametrize("name", containers(TYPED))
 def test_a_text_is_its_characters_in_every_container(name):
     column = containers(TYPED)[name]
-    assert told(column) == TYPED
+    assert report(column) == TYPED
     assert not find_misfits(COLUMN, column).any()
 
 
 def test_blanks_at_the_ends_do_not_count():
-    assert told([" a", "a\t", "\ta b "]) == ["a", "a", "a b"]
-    assert told(["", " ", None, float("nan"), np.datetime64("NaT")]) == [""] * 5
+    assert report([" a", "a\t", "\ta b "]) == ["a", "a", "a b"]
+    assert report(["", " ", None, float("nan"), np.datetime64("NaT")]) == [""] * 5
     assert not find_misfits(COLUMN, ["", " ", None, float("nan"), np.datetime64("NaT")]).any()
 
 
@@ -85,10 +85,12 @@ def test_typed_cells_have_one_text_in_every_container(values, texts):
     kinds = {int: "Int64", bool: "boolean", float: "Float64"}
     nullable = pandas.Series([*values, None], dtype=kinds[type(values[0])])
     for column in (*(make(values) for make in made), np.array(values, dtype=object)):
-        assert told(column) == texts
-    assert told(nullable) == [*texts, ""]
+        assert report(column) == texts
+    assert report(nullable) == [*texts, ""]
     assert (
-        told(polars.Series([*values, None])) == told(arrow.array([*values, None])) == [*texts, ""]
+        report(polars.Series([*values, None]))
+        == report(arrow.array([*values, None]))
+        == [*texts, ""]
     )
 
 
@@ -100,7 +102,7 @@ def test_typed_cells_have_one_text_in_every_container(values, texts):
     ],
 )  # fmt: skip
 def test_what_is_no_text_fits_no_column_of_texts(cell):
-    assert told([cell]) == [""]
+    assert report([cell]) == [""]
     assert find_misfits(COLUMN, [cell]).tolist() == [True]
 
 
@@ -108,7 +110,7 @@ def test_no_two_cells_run_together():
     cells = [*TYPED, 17, 18, 17.5, True, "ab", "a b", "a  b", "A"]
     same = {("true", True)}
     for (first, one), (second, other) in itertools.combinations(
-        zip(cells, told(cells), strict=True), 2
+        zip(cells, report(cells), strict=True), 2
     ):
         assert one != other or first == second or (first, second) in same
 
@@ -238,4 +240,4 @@ def test_sqlite_gives_texts_as_they_were_stored(tmp_path):
             "insert into r values (?)", [(c,) for c in ["01234", 1234, 5.5, b"1E30"]]
         )
         (cells,) = zip(*handle.execute("select t from r"), strict=True)
-    assert told([*cells]) == ["01234", "1234", "5.5", "1E30"]
+    assert report([*cells]) == ["01234", "1234", "5.5", "1E30"]

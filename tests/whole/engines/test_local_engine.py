@@ -21,7 +21,7 @@ from dpcore.metrics.means import MeanAbsoluteError
 from dpcore.models.features.identity import Identity
 from dpcore.private.engines.base import Task
 from dpcore.private.engines.local import LocalEngine
-from dpcore.private.engines.selection import Coins, Complement
+from dpcore.private.engines.selection import BernoulliSelection, Complement
 from dpcore.private.engines.spool import Spool
 from dpcore.private.evaluation import evaluate
 from dpcore.source import Part, Source, TablePart
@@ -95,13 +95,15 @@ def test_stages_that_follow_one_another_release_the_same_bits():
 def test_the_same_records_are_held_out_of_a_table_and_of_a_source(adjacency):
     learner = clipped()
     made = price_on_table(learner, adjacency=adjacency, holdout=0.3)
-    rows, secret = table(400), dpcore.SecretCoins.rehearsal(5)
+    rows, secret = table(400), dpcore.SecretRandomness.rehearsal(5)
     assert answer_bytes(made, Cut(rows, CUTS[2])) == answer_bytes(made, rows)
     with LocalEngine() as engine:
         whole = made.run(rows, secret=secret)
-        parted = made.run(Cut(rows, CUTS[2]), secret=dpcore.SecretCoins.rehearsal(5), engine=engine)
-        held = [sorted(outcome.opened.holdout_labels) for outcome in (whole, parted)]
-        assert held[0] == held[1]
+        parted = made.run(
+            Cut(rows, CUTS[2]), secret=dpcore.SecretRandomness.rehearsal(5), engine=engine
+        )
+        hold_out = [sorted(outcome.opened.holdout_labels) for outcome in (whole, parted)]
+        assert hold_out[0] == hold_out[1]
         assert len(whole.opened.train) == len(parted.opened.train)
         errors = [
             evaluate(made, o, {"mae": MeanAbsoluteError()})["release"]["mae"]
@@ -179,10 +181,10 @@ def ones(block):
 
 
 def test_an_engine_counts_what_is_selected_and_keeps_no_more():
-    words = dpcore.SecretCoins.rehearsal(1).runtime("x").by_place
-    half = Coins(words, 1 << 62)
+    words = dpcore.SecretRandomness.rehearsal(1).runtime("x").by_place
+    half = BernoulliSelection(words, 1 << 62)
     kept = half.contains(0, 400)
-    other = Coins(dpcore.SecretCoins.rehearsal(2).runtime("x").by_place, 1 << 62)
+    other = BernoulliSelection(dpcore.SecretRandomness.rehearsal(2).runtime("x").by_place, 1 << 62)
     both = int((~kept & other.contains(0, 400)).sum())
     zero = (Exact.zeros((1,), 0),)
     with LocalEngine(rows=64, threads=2) as engine:

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Engine, Public, PublicCoins, Query, Sum, SumQuery
+from dpcore import ADD_REMOVE, REPLACE_ONE, Engine, Public, PublicRandomness, Query, Sum, SumQuery
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.errors import RequestError, ResourceError
@@ -44,7 +44,7 @@ def plan(learner, mechanism=None, adjacency=REPLACE_ONE, **fields):
         learner,
         adjacency=adjacency,
         mechanism=mechanism or Gaussian(),
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
         delta=1e-6,
         **fields,
     )
@@ -55,7 +55,7 @@ def clipped(**fields):
 
 
 def reads(learner, **facts):
-    public = Public(domain=domain(**facts), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=domain(**facts), randomness=PublicRandomness(1), mu=1.0)
     return Reads.most(query.reads for query in learner.queries(public))
 
 

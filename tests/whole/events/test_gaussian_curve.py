@@ -15,7 +15,7 @@ from dpcore.claims.events.gaussian import (
     gaussian_mu,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.claims.pricing.calibration import calibrate
 
 from oracles.definitions import hockey_stick_of_gaussians
@@ -29,8 +29,8 @@ UNIT = Sensitivity(value=1.0, distance="l2", adjacency=REPLACE_ONE, source="test
 @pytest.mark.parametrize("delta", DELTAS)
 def test_calibrated_sigma_agrees_with_quadrature_to_1e_10_and_never_falls_short(epsilon, delta):
     query = Query(name="q", shape=(1,), distance="l2")
-    ask = Ask(query=query, sensitivity=UNIT, mechanism=Gaussian(), share=1.0)
-    (locate_errors,) = calibrate([ask], AutoAccountant(REPLACE_ONE), epsilon, delta)
+    planned_query = PlannedQuery(query=query, sensitivity=UNIT, mechanism=Gaussian(), share=1.0)
+    (locate_errors,) = calibrate([planned_query], AutoAccountant(REPLACE_ONE), epsilon, delta)
     sigma = locate_errors.mechanism.noise_multiplier
     assert hockey_stick_of_gaussians(epsilon, 1 / mpmath.mpf(sigma)) <= delta
     tenth_digit_less = sigma * (1 - 1e-10)
@@ -84,11 +84,11 @@ def test_a_delta_outside_the_open_interval_is_an_error_that_names_it(delta):
 
 
 def test_two_real_noises_are_added_to_a_complex_entry():
-    from dpcore import SecretCoins
+    from dpcore import SecretRandomness
 
     query = Query(name="q", shape=(2000,), distance="l2", field="complex")
     mechanism = Gaussian(noise_multiplier=3.0)
-    noise = SecretCoins.rehearsal(1).noise(0, "q", 1)
+    noise = SecretRandomness.rehearsal(1).noise(0, "q", 1)
     released = mechanism.release(np.zeros(2000, complex), query, UNIT, noise)
     for part in (released.real, released.imag):
         # a chi-square of 2000 degrees leaves [1630, 2400] with probability below 1e-8

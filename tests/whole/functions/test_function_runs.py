@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpcore import Release, SecretCoins
+from dpcore import Release, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.console.app import app
 from dpcore.errors import SpecError
 from dpcore.guarantee import ReleaseKind, Status
 from dpcore.metrics.means import MeanAbsoluteError, MeanSquaredError
-from dpcore.metrics.paid import PrivateLook
+from dpcore.metrics.paid import PaidEvaluation
 from dpcore.private.evaluation import evaluate
 from dpcore.published.replay import load_run
 from dpcore.source import HANDED_OVER
@@ -47,18 +47,18 @@ def test_a_function_and_parameters_share_one_budget_and_one_guarantee():
     plan = priced(function(), mean(share=3.0))
     assert plan.guarantee.release is ReleaseKind.PARAMETERS_AND_PREDICTIONS
     assert plan.guarantee.status is Status.PROVED
-    curve, other = (next(iter(s.asks.values())).mechanism for s in plan.schedule.releases)
+    curve, other = (next(iter(s.queries.values())).mechanism for s in plan.schedule.releases)
     squared = 1 / curve.noise_multiplier**2, 1 / other.noise_multiplier**2
     assert squared[1] / squared[0] == pytest.approx(3, rel=1e-6)
-    alone = priced(function())
-    (single,) = (next(iter(s.asks.values())).mechanism for s in alone.schedule.releases)
+    only = priced(function())
+    (single,) = (next(iter(s.queries.values())).mechanism for s in only.schedule.releases)
     assert math.sqrt(sum(squared)) == pytest.approx(1 / single.noise_multiplier, rel=1e-6)
     outcome = plan.run(table(40), points={"curve": POINTS})
     assert set(outcome.models) == {"curve", "mean"}
     again = rebuild(
         isolate(plan.schedule.releases),
         {name: tuple(a.value for a in given) for name, given in outcome.answers.items()},
-        outcome.coins,
+        outcome.randomness,
     )
     for name, model in outcome.models.items():
         for key, array in model.arrays().items():
@@ -72,9 +72,9 @@ def test_what_cannot_stand_together_is_refused():
         priced(function(), function(name="other", predictions_at=None))
     with pytest.raises(SpecError, match="parameters predict anywhere"):
         priced(function(), mean(predictions_at="points.csv"))
-    look = PrivateLook(metrics={"mse": MeanSquaredError()}, epsilon=0.1)
+    evaluation = PaidEvaluation(metrics={"mse": MeanSquaredError()}, epsilon=0.1)
     with pytest.raises(SpecError, match="the operator's own evaluation works"):
-        priced(function(), mean(), look=look, holdout=0.2)
+        priced(function(), mean(), evaluation=evaluation, holdout=0.2)
 
 
 @pytest.mark.parametrize("mechanism", [GaussianProcess(), PerQuery(questions=3)])
@@ -97,7 +97,7 @@ def test_a_function_is_evaluated_by_stand_ins_that_nobody_is_charged_for(mechani
     assert found["mean"]["mse"]["without noise"] == pytest.approx(np.mean((fitted - truth) ** 2))
     assert np.array_equal(outcome.models["curve"].arrays()["predictions"], published)
     assert len(outcome.answers["curve"]) == 1
-    assert outcome.guarantee.provenance.door_premises == (HANDED_OVER,)
+    assert outcome.guarantee.provenance.boundary_premises == (HANDED_OVER,)
     # what is run knows the door besides, and where it was replayed
     planned = attrs.evolve(outcome.guarantee, provenance=plan.guarantee.provenance)
     assert planned == plan.guarantee
@@ -107,7 +107,7 @@ def test_evaluating_changes_nothing_that_is_published():
     """Equal known coins: the files' contents are the same with a hold-out looked at or not."""
     plan = priced(function(PerQuery(questions=3)), mean(), holdout=0.5)
     outcomes = [
-        plan.run(table(40), points={"curve": POINTS}, secret=SecretCoins.rehearsal(5))
+        plan.run(table(40), points={"curve": POINTS}, secret=SecretRandomness.rehearsal(5))
         for _ in range(2)
     ]
     evaluate(plan, outcomes[0], {"mse": MeanSquaredError(), "mae": MeanAbsoluteError()})
@@ -119,7 +119,7 @@ def test_evaluating_changes_nothing_that_is_published():
 def test_the_noise_of_a_stand_in_is_not_that_of_the_published_answers():
     """A difference of the two would be f at a hold-out point without noise."""
     plan = priced(function(), holdout=0.5)
-    secret = SecretCoins.rehearsal(5)
+    secret = SecretRandomness.rehearsal(5)
     outcome = plan.run(table(40), points={"curve": POINTS}, secret=secret)
     one, two = (
         evaluate(plan, outcome, {"mse": MeanSquaredError()})["curve"]["mse"]["private"]
@@ -198,7 +198,7 @@ def test_a_run_publishes_both_replays_and_keeps_the_evaluation_to_the_operator(s
     loaded = load_run(run)
     assert loaded.guarantee.release is ReleaseKind.PARAMETERS_AND_PREDICTIONS
     # A run adds what it took for granted at its door, and that its answers were replayed.
-    planned = loaded.guarantee.with_provenance(door_premises=(), replayed="")
+    planned = loaded.guarantee.with_provenance(boundary_premises=(), replayed="")
     assert planned == loaded.spec.price().guarantee
 
 
@@ -240,5 +240,5 @@ def test_a_function_may_answer_with_classes(spec, tmp_path):
     assert dpcore("replay", run).exit_code == 0
     known = dpcore("run", spec, "--runs", tmp_path / "known", "--rehearsal", 1)  # its hold-out too
     assert known.exit_code == 0, known.output
-    told = (tmp_path / "known" / "both-0001" / "operator" / "run.json").read_text()
-    assert json.loads(told)["evaluation"]["curve"]["accuracy"]["private"] > 0.7
+    output = (tmp_path / "known" / "both-0001" / "operator" / "run.json").read_text()
+    assert json.loads(output)["evaluation"]["curve"]["accuracy"]["private"] > 0.7

@@ -62,8 +62,8 @@ def test_computed_values_stay_within_the_declared_error(kernel, width):
 @pytest.mark.parametrize("kernel", ALL, ids=lambda k: type(k).__name__)
 def test_a_kernel_is_symmetric_positive_definite_and_within_its_norm(kernel):
     rng = np.random.default_rng(1)
-    for spread in (1.0, 1e-3):
-        rows = rng.uniform(-1, 1, (60, 2)) * spread
+    for noise_distribution in (1.0, 1e-3):
+        rows = rng.uniform(-1, 1, (60, 2)) * noise_distribution
         gram = kernel(rows, rows)
         assert (gram == gram.T).all()
         assert np.linalg.eigvalsh(gram)[0] > -1e-12
@@ -112,8 +112,8 @@ def test_a_bandwidth_out_of_range_is_refused():
 )
 def test_a_bandwidth_beside_the_kernel_is_the_kernels_own(make):
     assert make(bandwidth=2.0).kernel_in_force == GaussianKernel(bandwidth=2.0)
-    beside = make(kernel=ExponentialKernel(), bandwidth=2.0)
-    assert beside.kernel_in_force == ExponentialKernel(bandwidth=2.0)
+    adjacent = make(kernel=ExponentialKernel(), bandwidth=2.0)
+    assert adjacent.kernel_in_force == ExponentialKernel(bandwidth=2.0)
     assert make(kernel=LinearKernel()).kernel_in_force == LinearKernel()
     with pytest.raises(ParameterError, match="LinearKernel does not have"):
         make(kernel=LinearKernel(), bandwidth=2.0)

@@ -8,7 +8,16 @@ import pytest
 
 import dpcore
 import dpcore.guarantee
-from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicCoins, Range, Records, SecretCoins
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Domain,
+    Public,
+    PublicRandomness,
+    Range,
+    Records,
+    SecretRandomness,
+)
 from dpcore.claims.events.gaussian import gaussian_mu
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
@@ -42,7 +51,7 @@ GOOD = ClippedGradient(features=LINEAR, clip=0.5)
 POOR = OutputPerturbation(features=LINEAR, total_regularization=1e6, clip=0.1)
 BOTH = BestOf(candidates=(POOR, GOOD))
 MECHANISMS = {"fits": Gaussian(), "choice": PermuteAndFlip()}
-SECRET = SecretCoins.rehearsal(0).learner(0, "choice", 1)
+SECRET = SecretRandomness.rehearsal(0).learner(0, "choice", 1)
 
 
 def domain(labels=None, **count):
@@ -61,7 +70,7 @@ def plan(learner, facts=None, epsilon=4.0, **options):
 
 def choice(learner, facts, models, records):
     """The private scores of models on records."""
-    public = Public(domain=facts, coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=facts, randomness=PublicRandomness(1), mu=1.0)
     state = attrs.evolve(learner.start(public), models=models)
     return learner.statistic(learner.ask(state), records, public, SECRET)
 
@@ -69,7 +78,7 @@ def choice(learner, facts, models, records):
 def model(facts, coefficients):
     return LinearModel(
         domain=facts,
-        features=Identity().draw(facts, PublicCoins(1)),
+        features=Identity().draw(facts, PublicRandomness(1)),
         coefficients=np.array(coefficients),
     )
 
@@ -118,27 +127,27 @@ def test_what_is_no_number_is_the_largest_loss():
 def test_candidates_and_choice_share_one_budget():
     """mu^2 of the fits adds up to 0.9 of it and the choice's epsilon is sqrt(0.1) mu."""
     priced = plan(BestOf(candidates=(StagedGradient(), GOOD)), epsilon=1.0)
-    asks = priced.schedule.releases[0].asks
+    queries = priced.schedule.releases[0].queries
     spent = {name: a.query.at_most / getattr(a.mechanism, "noise_multiplier", math.inf) ** 2
-             for name, a in asks.items()}  # fmt: skip
-    assert asks["choice"].sensitivity.unit == 1.0
+             for name, a in queries.items()}  # fmt: skip
+    assert queries["choice"].sensitivity.unit == 1.0
     first = sum(mu2 for name, mu2 in spent.items() if name.startswith("fits.1."))
     assert first == pytest.approx(spent["fits.2.gradient"])
-    assert asks["choice"].mechanism.epsilon ** 2 == pytest.approx(2 * first / 9)
+    assert queries["choice"].mechanism.epsilon ** 2 == pytest.approx(2 * first / 9)
     gaussians = gaussian_mu(1.0, 1e-5) ** 2
     assert 0.85 * gaussians < 2 * first < gaussians
     assert 0.999 < priced.guarantee.epsilon <= 1
     assert priced.guarantee.status is dpcore.guarantee.Status.PROVED
-    assert Noise.FLOATS not in {ask.noise for ask in priced.guarantee.basis.queries}
+    assert Noise.FLOATS not in {query.noise for query in priced.guarantee.basis.queries}
 
 
 def test_every_candidate_keeps_the_bound_that_it_has_alone():
     priced = plan(BOTH)
-    asks = priced.schedule.releases[0].asks
+    queries = priced.schedule.releases[0].queries
     for number, candidate in enumerate(BOTH.candidates, start=1):
-        alone = plan(candidate, mechanism=Gaussian()).schedule.releases[0].asks
-        for name, ask in alone.items():
-            assert asks[f"fits.{number}.{name}"].sensitivity == ask.sensitivity
+        single = plan(candidate, mechanism=Gaussian()).schedule.releases[0].query_count
+        for name, query in single.items():
+            assert queries[f"fits.{number}.{name}"].sensitivity == query.sensitivity
 
 
 def test_the_better_candidate_is_chosen_and_replays():
@@ -152,7 +161,9 @@ def test_the_better_candidate_is_chosen_and_replays():
     assert arrays["chosen"] == 1
     assert np.mean((outcome.model.predict(table) - table["y"]) ** 2) < 0.2 * np.var(table["y"])
     values = {"release": tuple(answer.value for answer in outcome.answers["release"])}
-    again = rebuild(isolate(priced.schedule.releases), values, outcome.coins)["release"].arrays()
+    again = rebuild(isolate(priced.schedule.releases), values, outcome.randomness)[
+        "release"
+    ].arrays()
     assert {name: array.tobytes() for name, array in again.items()} == {
         name: np.asarray(array).tobytes() for name, array in arrays.items()
     }
@@ -215,8 +226,8 @@ def test_candidates_are_at_least_two_and_each_query_has_a_mechanism():
     with pytest.raises(SpecError, match="no query 'fit'"):
         plan(BOTH, mechanism={**MECHANISMS, "fit": Gaussian()})
     exact = {**MECHANISMS, "fits.2.gradient": Gaussian(noise="float")}
-    asks = plan(BOTH, mechanism=exact).schedule.releases[0].asks
-    assert asks["fits.2.gradient"].mechanism.noise == "float"
+    queries = plan(BOTH, mechanism=exact).schedule.releases[0].query_count
+    assert queries["fits.2.gradient"].mechanism.noise == "float"
     assert BOTH.total
     assert not BestOf(candidates=(GOOD, _Failing(features=LINEAR, clip=1.0))).total
 
@@ -238,7 +249,7 @@ def test_it_keeps_every_promise_of_a_learner(labels):
         bound=BestOfBound(),
         domain=domain(labels, exact=20),
         adjacency=REPLACE_ONE,
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
         mu=1.0,
     )
     assert all(verdict.outcome is Outcome.PASSED for verdict in learner_verdicts(case))

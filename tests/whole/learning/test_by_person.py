@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins, Records, Sum, SumQuery
+from dpcore import ADD_REMOVE, REPLACE_ONE, PublicRandomness, Records, Sum, SumQuery
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.domain import People
 from dpcore.errors import ContractError, ParameterError
@@ -30,7 +30,7 @@ from builders import price_learner
 from doubles import domain, table
 
 FACTS = attrs.evolve(domain(), exact=None, limit=500, people=People(column="id", records=5))
-PUBLIC = Public(domain=FACTS, coins=PublicCoins(1), mu=1.0)
+PUBLIC = Public(domain=FACTS, randomness=PublicRandomness(1), mu=1.0)
 LEARNERS = [
     Count(clip="person", states_unit=False),
     Count(clip="person", states_unit=False, counts_for=3),
@@ -70,11 +70,11 @@ def clipped(vector, limit, distance):
     return vector * min(1.0, limit / length) if length else vector
 
 
-def told(learner):
+def report(learner):
     return f"{type(learner).__name__}-{learner.counts_for:g}-{learner.distance or ''}"
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=told)
+@pytest.mark.parametrize("learner", LEARNERS, ids=report)
 def test_a_sum_is_that_of_clipped_persons(learner):
     made, (query,) = records(), learner.queries(PUBLIC)
     rows = np.asarray(learner.contributions(query, made, PUBLIC)).reshape(len(made), -1)
@@ -87,7 +87,7 @@ def test_a_sum_is_that_of_clipped_persons(learner):
     assert found != pytest.approx(rows.sum(axis=0), abs=0.001)
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=told)
+@pytest.mark.parametrize("learner", LEARNERS, ids=report)
 def test_the_core_keeps_the_laws_of_persons(learner):
     assert [str(v.outcome) for v in person_sum_verdicts(case(learner))] == ["passed"] * 3
 
@@ -101,8 +101,8 @@ def of_blocks(learner, query, made, public):
 
 def of_records(learner, query, made, public):
     """Every record is clipped, and no person."""
-    alone = attrs.evolve(made, persons=np.arange(len(made), dtype=np.int32))
-    return by_core(learner, query, alone, public)
+    single = attrs.evolve(made, persons=np.arange(len(made), dtype=np.int32))
+    return by_core(learner, query, single, public)
 
 
 def of_neighbours(learner, query, made, public):
@@ -156,7 +156,7 @@ def test_a_clip_that_k_records_do_not_reach_costs_what_they_do():
 @pytest.mark.parametrize(
     "learner",
     [LEARNERS[0], LEARNERS[4], *(pytest.param(one, marks=pytest.mark.slow) for one in LEARNERS)],
-    ids=told,
+    ids=report,
 )
 def test_the_attack_reaches_the_bound_and_never_passes_it(learner, relation):
     (finding,) = falsify(case(learner, relation), Effort(pairs=60), seed=1)
@@ -165,8 +165,8 @@ def test_the_attack_reaches_the_bound_and_never_passes_it(learner, relation):
     # A sum of t is at most as long as its count n, and w n is never negative: (w, 1) and (w, -1)
     # are the farthest directions, w = sqrt(1/2).
     apart = {"l1": 1 / (1 + math.sqrt(0.5)), None: 1 / math.sqrt(1.5)}[learner.distance]
-    farthest = apart if loose else 1.0
-    assert 0.98 * farthest < finding.worst <= farthest + 1e-6
+    diameter = apart if loose else 1.0
+    assert 0.98 * diameter < finding.worst <= diameter + 1e-6
 
 
 def test_two_persons_of_a_small_universe_are_as_far_apart_as_claimed():
@@ -199,19 +199,19 @@ def priced(learner, mechanism=None, people=FACTS.people):
         domain=facts,
         adjacency=ADD_REMOVE if people is None else people.relation(ADD_REMOVE),
         mechanism=mechanism or Gaussian(),
-        coins=PublicCoins(7),
+        randomness=PublicRandomness(7),
     )
 
 
 def test_a_run_clips_persons_in_memory_and_says_so():
     rows = {**table(300), "id": [f"p{n % 90}" for n in range(300)]}
     made = priced(Total(column="a", clip="person"))
-    outcome = made.run(rows, secret=dpcore.SecretCoins.rehearsal(5))
+    outcome = made.run(rows, secret=dpcore.SecretRandomness.rehearsal(5))
     assert "over persons, of whom each adds at most 1.0" in str(outcome.guarantee)
     (published,) = outcome.models.values()
     assert "records of one person are clipped together" in published.tables[""].covers
     five = priced(Total(column="a"))
-    (other,) = five.run(rows, secret=dpcore.SecretCoins.rehearsal(5)).models.values()
+    (other,) = five.run(rows, secret=dpcore.SecretRandomness.rehearsal(5)).models.values()
     assert width(other) == pytest.approx(5 * width(published), rel=1e-3)  # noise lies on a grid
 
 

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-from dpcore import ADD_REMOVE, Distance, OneShot, Public, PublicCoins, Sum, SummingLearner, SumQuery
+from dpcore import (
+    ADD_REMOVE,
+    Distance,
+    OneShot,
+    Public,
+    PublicRandomness,
+    Sum,
+    SummingLearner,
+    SumQuery,
+)
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError
 from dpcore.learners.bounds.sum import SumBound
@@ -53,7 +62,7 @@ def honest(rows):
 
 def total(proposer, **fields):
     learner = Proposing(proposer=proposer, **fields)
-    public = Public(domain=domain(), coins=PublicCoins(1))
+    public = Public(domain=domain(), randomness=PublicRandomness(1))
     (query,) = learner.queries(public)
     return learner.total_of(query, project_table(public.domain, table(9)), public).integers()
 
@@ -113,7 +122,7 @@ def of_64_bits(rows):
 def test_what_a_lying_proposer_returns_adds_nothing(liar, fields):
     if fields.get("person"):
         learner = Proposing(proposer=liar, **fields)
-        public = Public(domain=domain(), coins=PublicCoins(1))
+        public = Public(domain=domain(), randomness=PublicRandomness(1))
         records = project_table(public.domain, table(9))
         records = attrs.evolve(records, persons=np.arange(9, dtype=np.int32))
         (query,) = learner.queries(public)
@@ -152,7 +161,7 @@ def test_the_laws_of_sums_see_rows_that_look_at_each_other(proposer, is_honest):
 
 
 def test_that_rows_depend_on_their_record_alone_is_a_premise():
-    learner, public = Proposing(), Public(domain=domain(), coins=PublicCoins(1))
+    learner, public = Proposing(), Public(domain=domain(), randomness=PublicRandomness(1))
     (query,) = learner.queries(public)
     assert SumBound().sensitivity(query, learner, public, ADD_REMOVE).premises == (ROW_WISE,)
 

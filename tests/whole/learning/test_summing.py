@@ -18,10 +18,10 @@ from dpcore import (
     Distance,
     OneShot,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Query,
     Records,
-    SecretCoins,
+    SecretRandomness,
     Sum,
     SummingLearner,
     SumQuery,
@@ -60,11 +60,11 @@ class Rows(SummingLearner, OneShot):
         return np.column_stack([block.features, block.labels])
 
     def assemble(self, answers, public):
-        return Told(value=answers["sum"])
+        return Stated(value=answers["sum"])
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Told:
+class Stated:
     """Predicts nothing and tells the sum."""
 
     value: Any
@@ -77,7 +77,7 @@ class Told:
 
 
 def public(**options):
-    return Public(domain=domain(records=None, **options), coins=PublicCoins(1))
+    return Public(domain=domain(records=None, **options), randomness=PublicRandomness(1))
 
 
 def records(count=40, seed=0):
@@ -129,9 +129,9 @@ def test_long_rows_keep_their_direction_and_nearly_all_of_the_clip(distance, wid
     found = clipped_integers(rows, 1e-3, exponent, distance, positive=False)
     limit = Fraction(1e-3) / Fraction(2) ** exponent
     for row, whole in zip(rows, found, strict=True):
-        far = length(whole.tolist(), distance)
-        assert far <= (limit**2 if distance is Distance.L2 else limit)
-        assert far >= (limit**2 if distance is Distance.L2 else limit) * Fraction(1 - 1e-8)
+        tail = length(whole.tolist(), distance)
+        assert tail <= (limit**2 if distance is Distance.L2 else limit)
+        assert tail >= (limit**2 if distance is Distance.L2 else limit) * Fraction(1 - 1e-8)
         scaled = row / np.abs(row).max()
         assert np.allclose(whole / np.abs(whole).max(), scaled, atol=1e-7)
 
@@ -160,7 +160,7 @@ def test_a_sum_is_the_same_in_any_order_and_any_blocks(seed, count, cut):
 
 def test_many_blocks_add_up():
     people = records(3000)
-    exact = sum(np.array(total(Rows(), one).integers(), dtype=object) for one in people.alone())
+    exact = sum(np.array(total(Rows(), one).integers(), dtype=object) for one in people.singles())
     assert total(Rows(), people).integers() == exact.tolist()
     assert total(Rows(), records(0)) == Exact.zeros((3,), Sum(clip=1.0).unit)
 
@@ -173,17 +173,17 @@ class Troubled(Rows):
 
     def contributions(self, query, block, public):
         found = super().contributions(query, block, public)
-        far = block.labels > 0.9
-        if far.any() and self.trouble == "raises":
+        tail = block.labels > 0.9
+        if tail.any() and self.trouble == "raises":
             raise KeyError("a record")
-        if far.any() and self.trouble == "exits":
+        if tail.any() and self.trouble == "exits":
             raise SystemExit
-        if far.any() and self.trouble == "shape":
+        if tail.any() and self.trouble == "shape":
             return found[:, :2]
-        if far.any() and self.trouble == "kind":
+        if tail.any() and self.trouble == "kind":
             return found.astype(str)
         if self.trouble == "nan":
-            found[far] = np.nan
+            found[tail] = np.nan
         return found
 
 
@@ -212,14 +212,14 @@ def test_what_follows_from_the_declaration(distance, sign, removed, replaced):
     learner = Rows(clip=0.3, distance=distance, sign=sign)
     (query,) = learner.queries(public())
     moved = {ADD_REMOVE: removed, REPLACE_ONE: replaced, REPLACE_LABEL: replaced}
-    for relation, far in moved.items():
+    for relation, tail in moved.items():
         claim = SumBound().sensitivity(query, learner, public(), relation)
         assert claim.adjacency.covers(relation)
-        assert 0.3 * far * (1 - 1e-15) <= claim.value <= 0.3 * far * (1 + 1e-9)
+        assert 0.3 * tail * (1 - 1e-15) <= claim.value <= 0.3 * tail * (1 + 1e-9)
         assert claim.solver_error == 0
         assert claim.premises == (ROW_WISE,)
-    alone = attrs.evolve(learner, isolate=True)
-    assert SumBound().sensitivity(query, alone, public(), ADD_REMOVE).premises == ()
+    single = attrs.evolve(learner, isolate=True)
+    assert SumBound().sensitivity(query, single, public(), ADD_REMOVE).premises == ()
 
 
 def test_one_entry_that_is_not_negative_moves_by_its_length():
@@ -254,8 +254,8 @@ def test_the_bound_is_about_sums_that_the_core_adds():
     assert SumBound().is_about(Rows())
     assert not SumBound().is_about(Own())
     (query,) = Own().queries(public())
-    coins = SecretCoins.rehearsal(0).learner(0, "sum", 1)
-    assert Own().statistic(query, records(), public(), coins).tolist() == [1e9] * 3
+    randomness = SecretRandomness.rehearsal(0).learner(0, "sum", 1)
+    assert Own().statistic(query, records(), public(), randomness).tolist() == [1e9] * 3
     undeclared = Query(name=query.name, shape=query.shape, distance=query.distance)
     assert isinstance(
         SumBound().sensitivity(undeclared, Rows(), public(), ADD_REMOVE), dpcore.Refused
@@ -347,7 +347,7 @@ class Remembering(Rows):
 
 
 @pytest.mark.parametrize(
-    ("liar", "laws"),
+    ("liar", "distributions"),
     [
         (Rows(), set()),
         (Rows(clip=0.1, distance=Distance.L1, sign="non_negative"), set()),
@@ -357,11 +357,11 @@ class Remembering(Rows):
         (Remembering(), {"sum.additive"}),
     ],
 )
-def test_liars_are_found(liar, laws):
+def test_liars_are_found(liar, distributions):
     case = Case(learner=liar, bound=SumBound(), domain=public().domain, adjacency=ADD_REMOVE)
     broken = {verdict.law.id for verdict in sum_verdicts(case) if verdict.failed}
-    assert laws <= broken
-    if not laws:
+    assert distributions <= broken
+    if not distributions:
         assert not broken
 
 
@@ -394,12 +394,12 @@ def test_a_run_sums_exactly_and_says_so():
 
 
 def test_floats_that_a_mechanism_takes_are_no_exact_sampling():
-    assert Noise.FLOATS not in {ask.noise for ask in plan(Rows()).guarantee.basis.queries}
-    assert {ask.noise for ask in plan(Rows(), Gaussian(noise="float")).guarantee.basis.queries} == {
-        Noise.FLOATS
-    }
+    assert Noise.FLOATS not in {query.noise for query in plan(Rows()).guarantee.basis.queries}
+    assert {
+        query.noise for query in plan(Rows(), Gaussian(noise="float")).guarantee.basis.queries
+    } == {Noise.FLOATS}
     assert Noise.FLOATS not in {
-        ask.noise for ask in plan(Rows(distance=Distance.L1), Laplace()).guarantee.basis.queries
+        query.noise for query in plan(Rows(distance=Distance.L1), Laplace()).guarantee.basis.queries
     }
 
 

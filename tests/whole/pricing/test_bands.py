@@ -10,7 +10,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 import pytest
-from turns import Steps, delta, law, sampled
+from turns import Steps, delta, distribution, sampled
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, SensitivityBound
 from dpcore.checks import positive
@@ -19,7 +19,7 @@ from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.claims.mechanisms.gaussian import Gaussian
-from dpcore.claims.plan.planned_query import Ask, compose
+from dpcore.claims.plan.planned_query import PlannedQuery, compose
 from dpcore.domain.domain import People
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.mechanism import Mechanism, Needs, free
@@ -54,21 +54,23 @@ class OnIntegers(Mechanism):
         raise NotImplementedError
 
 
-def charged(asks, *, groups=2, chance=1.0, moved=1.0, adjacency=ADD_REMOVE, bands=BANDS, square=25):
+def charged(
+    query_count, *, groups=2, chance=1.0, moved=1.0, adjacency=ADD_REMOVE, bands=BANDS, square=25
+):
     """The accountant after all asks, as pricing composes them."""
     query = SumQuery(
         name="q",
         shape=(1,),
         distance="l2",
-        at_most=asks,
+        at_most=query_count,
         sampling=Cyclic(groups=groups, probability=chance),
         sum=Sum(clip=1.0, exponent=0),
         bands=bands,
     )
     claim = Sensitivity(value=moved, distance="l2", adjacency=adjacency, source="here")
     mechanism = OnIntegers(square=square)
-    ask = Ask(query=query, sensitivity=claim, mechanism=mechanism, share=1.0)
-    return compose([ask], AutoAccountant(adjacency))
+    planned_query = PlannedQuery(query=query, sensitivity=claim, mechanism=mechanism, share=1.0)
+    return compose([planned_query], AutoAccountant(adjacency))
 
 
 def worst_excess(accountant, first, second, allowances=DELTAS):
@@ -80,14 +82,14 @@ def worst_excess(accountant, first, second, allowances=DELTAS):
     return max(ratios)
 
 
-def turns_of(group, asks, groups=2):
-    return [t for t in range(asks) if t % groups == group]
+def turns_of(group, queries, groups=2):
+    return [t for t in range(queries) if t % groups == group]
 
 
 def test_the_enumerated_laws_of_two_steps_are_those_of_the_theory():
     """K = [[4, 0], [2, 4]], s^2 = 153, a record in both steps: the second one's sign by y_1."""
-    none = law(2, BANDS, 153, 110, [0, 0])
-    adaptive = law(2, BANDS, 153, 110, [1, 1])
+    none = distribution(2, BANDS, 153, 110, [0, 0])
+    adaptive = distribution(2, BANDS, 153, 110, [1, 1])
     assert delta(0.5, adaptive, none) == pytest.approx(0.0712, abs=5e-5)
     assert delta(2.0, adaptive, none) == pytest.approx(1.169e-4, rel=1e-3)
     values = np.arange(-110, 111)
@@ -107,7 +109,7 @@ def test_sampled_blocks_cost_what_the_theory_says(allowed, epsilon):
 def test_the_exact_law_of_two_sampled_blocks_is_the_theorys_and_below_the_claim():
     """delta(.1/.3/.6) = .0280/.00390/9.35e-5 where the record is there, .0219/3.48e-4 where not."""
     block = sampled(2, BANDS, 153, 110, turns=(0,), chance=0.3)
-    none = law(2, BANDS, 153, 110, [0, 0])
+    none = distribution(2, BANDS, 153, 110, [0, 0])
     values = np.arange(-110, 111)
     # The losses of a block depend on 4 z_1 + 2 z_2 alone, so that two blocks are two such sums.
     index = (2 * values[:, None] + values[None, :]).ravel() + 330
@@ -123,11 +125,11 @@ def test_the_exact_law_of_two_sampled_blocks_is_the_theorys_and_below_the_claim(
 @pytest.mark.parametrize("group", [0, 1])
 @pytest.mark.parametrize("chance", [1.0, 0.3])
 def test_three_adaptive_steps_cost_at_most_what_is_charged(group, chance):
-    laws = [
+    distributions = [
         sampled(3, BANDS, 25, 36, turns=turns_of(group, 3), chance=chance, length=length, others=1)
         for length in (0, 1, -1)
     ]
-    none, present, replaced = laws
+    none, present, replaced = distributions
     assert worst_excess(charged(3, chance=chance), present, none) < 1
     claim = charged(3, chance=chance, moved=2.0, adjacency=REPLACE_ONE)
     assert worst_excess(claim, present, replaced) < 1
@@ -153,14 +155,14 @@ def test_four_adaptive_steps_cost_at_most_what_is_charged(bands, groups):
 
 
 def test_attacks_find_a_record_that_is_seen_again_while_its_sum_counts():
-    none, twice = law(2, BANDS, 25, 40, [0, 0]), law(2, BANDS, 25, 40, [1, 1])
+    none, twice = distribution(2, BANDS, 25, 40, [0, 0]), distribution(2, BANDS, 25, 40, [1, 1])
     assert worst_excess(charged(2), twice, none) > 2
 
 
 def test_attacks_find_the_records_of_a_person_in_groups_of_their_own():
     """A person is clipped to 1 in each answer, and has two records, in two groups."""
     both = sampled(3, BANDS, 25, 36, turns=(0, 1, 2), chance=1.0)
-    assert worst_excess(charged(3), both, law(3, BANDS, 25, 36, [0] * 3)) > 2
+    assert worst_excess(charged(3), both, distribution(3, BANDS, 25, 36, [0] * 3)) > 2
 
 
 def test_attacks_find_a_word_that_all_coins_of_a_record_share():
@@ -196,39 +198,41 @@ def planned(*, adjacency=ADD_REMOVE, mechanism=None, people=None, kind=Steps, **
 
 
 def test_a_plan_charges_the_turns_of_a_record_and_hides_what_they_move():
-    plan = planned(asks=5, bands=(64, 32))
-    (ask,) = plan.schedule.asks
+    plan = planned(query_count=5, bands=(64, 32))
+    (planned_query,) = plan.schedule.queries
     norm = math.sqrt(64**2 + 32**2)
-    assert ask.charged == 3
-    assert norm <= ask.taken.value <= norm * (1 + 1e-5)
-    assert ask.sensitivity.value == 1.0
-    assert plan.charge().events == ((ask.event(), 3),)
+    assert planned_query.charged == 3
+    assert norm <= planned_query.taken.value <= norm * (1 + 1e-5)
+    assert planned_query.sensitivity.value == 1.0
+    assert plan.charge().events == ((planned_query.event(), 3),)
     # T13: a width of s steps hides a shift of so many as the Gaussian of the event.
-    grid = ask.mechanism.grid(ask.query, ask.taken)
-    hidden = math.sqrt(ask.mechanism.width(ask.query, ask.taken) ** 2 - 9)
-    event = ask.mechanism.event(ask.query, ask.taken)
+    grid = planned_query.mechanism.grid(planned_query.query, planned_query.taken)
+    hidden = math.sqrt(
+        planned_query.mechanism.width(planned_query.query, planned_query.taken) ** 2 - 9
+    )
+    event = planned_query.mechanism.event(planned_query.query, planned_query.taken)
     assert norm / grid.step / hidden <= event.mu
     assert grid.wraps
     assert grid.exponent <= 0
 
 
 def test_a_replacement_is_priced_at_twice_the_clip_and_an_absent_record_at_the_clip():
-    (ask,) = planned(adjacency=REPLACE_ONE, bands=(64, 32)).schedule.asks
+    (planned_query,) = planned(adjacency=REPLACE_ONE, bands=(64, 32)).schedule.queries
     norm = math.sqrt(64**2 + 32**2)
-    event = ask.event()
-    assert ask.taken.value >= 2 * norm
+    event = planned_query.event()
+    assert planned_query.taken.value >= 2 * norm
     full, half = event.event.mu, event.absent.mu
     assert full == 2 * half
-    assert full * ask.mechanism.noise_multiplier >= 1
+    assert full * planned_query.mechanism.noise_multiplier >= 1
 
 
 def test_persons_are_charged_for_all_their_records():
     for records in (1, 3):
-        (ask,) = planned(people=records, bands=(64, 32)).schedule.asks
-        assert ask.taken.value >= records * math.sqrt(64**2 + 32**2)
+        (planned_query,) = planned(people=records, bands=(64, 32)).schedule.queries
+        assert planned_query.taken.value >= records * math.sqrt(64**2 + 32**2)
     clipped = Sum(clip=1.0, exponent=0, person=2.0)
-    (ask,) = planned(people=5, bands=(64, 32), declared=clipped).schedule.asks
-    assert 2 * 71.55 < ask.taken.value < 2 * 71.56
+    (planned_query,) = planned(people=5, bands=(64, 32), declared=clipped).schedule.queries
+    assert 2 * 71.55 < planned_query.taken.value < 2 * 71.56
 
 
 REFUSED = {

@@ -15,26 +15,26 @@ from dpcore.runs import price as pricing
 from dpcore.specs.spec import spec_of_text
 
 
-def request(shares, mechanism="discrete_gaussian"):
+def request(fractions, mechanism="discrete_gaussian"):
     """Counts, one a share."""
     releases = [
         {
             "name": f"r{number}",
-            "share": share,
+            "share": fraction,
             "learner": {"name": "statistics.count", "where": {"a": {"from": 0.5}}},
             "mechanism": mechanism,
         }
-        for number, share in enumerate(shares)
+        for number, fraction in enumerate(fractions)
     ]
     domain = {"records": 4000, "columns": {"a": [0, 1]}}
-    told = {
+    output = {
         "dpcore": 1,
         "data": {"source": "people.csv", "domain": domain},
         "adjacency": "replace_one",
         "budget": {"epsilon": 1, "delta": 1e-6},
         "releases": releases,
     }
-    return spec_of_text(json.dumps(told), "s.yaml").request
+    return spec_of_text(json.dumps(output), "s.yaml").request
 
 
 DIFFERENT = [1 + number / 7 for number in range(130)]
@@ -48,25 +48,25 @@ class LookedAtError(Exception):
 def blind(monkeypatch):
     """No curve may be looked at, and no calibration begin."""
 
-    def looked(*given, **options):
+    def fail_at_once(*given, **options):
         raise LookedAtError
 
-    monkeypatch.setattr(DiscreteGaussianEvent, "ends", looked)
-    monkeypatch.setattr("dpcore.claims.pricing.price.calibrate", looked)
+    monkeypatch.setattr(DiscreteGaussianEvent, "ends", fail_at_once)
+    monkeypatch.setattr("dpcore.claims.pricing.price.calibrate", fail_at_once)
 
 
 def test_many_different_curves_are_refused_before_any_is_looked_at(blind):
-    with pytest.raises(ResourceError, match=r"pricing needs more than 2e.09 .*--work") as told:
+    with pytest.raises(ResourceError, match=r"pricing needs more than 2e.09 .*--work") as caught:
         pricing.price(request(DIFFERENT))
-    release, number = told.value.path.split(".")
+    release, number = caught.value.path.split(".")
     assert release == "releases"
     assert 50 < int(number) < 130
-    assert told.value.exit_code == 2
-    assert "nothing was opened or spent" in told.value.message
+    assert caught.value.exit_code == 2
+    assert "nothing was opened or spent" in caught.value.message
 
 
 @pytest.mark.parametrize(
-    ("shares", "mechanism", "limits"),
+    ("fractions", "mechanism", "limits"),
     [
         (DIFFERENT[:50], "discrete_gaussian", {}),
         ([1] * 130, "discrete_gaussian", {}),
@@ -76,9 +76,9 @@ def test_many_different_curves_are_refused_before_any_is_looked_at(blind):
     ],
     ids=["fewer", "equal", "gaussian", "allowed", "a small limit is the run's"],
 )
-def test_what_is_quick_or_allowed_is_priced(blind, shares, mechanism, limits):
+def test_what_is_quick_or_allowed_is_priced(blind, fractions, mechanism, limits):
     with pytest.raises(LookedAtError):
-        pricing.price(request(shares, mechanism), **limits)
+        pricing.price(request(fractions, mechanism), **limits)
 
 
 def test_groups_that_are_calibrated_apart_add_up(blind):
@@ -110,10 +110,10 @@ def test_the_count_is_an_estimate_of_the_points_that_are_looked_at(monkeypatch):
 
     monkeypatch.setattr(DiscreteGaussianEvent, "ends", ends)
     asked = request(DIFFERENT[:12])
-    told = []
+    report = []
     monkeypatch.setattr(
-        pricing, "require_quick", lambda *given: told.append(require_quick(*given)) or told[0]
+        pricing, "require_quick", lambda *given: report.append(require_quick(*given)) or report[0]
     )
     pricing.price(asked)
-    points = told[0] / (50 * 33)  # 50 multiplications a value, and 32 values more beside each
+    points = report[0] / (50 * 33)  # 50 multiplications a value, and 32 values more beside each
     assert points / 10 <= sum(looked) <= points

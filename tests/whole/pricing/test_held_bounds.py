@@ -29,7 +29,7 @@ from doubles import domain
 
 
 @attrs.frozen
-class Held(SensitivityBound):
+class HandedBound(SensitivityBound):
     """2M/n."""
 
     factor: float = 1.0
@@ -45,7 +45,7 @@ class Held(SensitivityBound):
 class Mean(OneShot):
     """Total: a mean of clipped labels."""
 
-    bounds = (Held(),)
+    bounds = (HandedBound(),)
     total = True
 
     def queries(self, public):
@@ -75,33 +75,33 @@ def test_a_learner_that_holds_its_bound_is_priced_without_any_name():
     made = plan(Mean())
     assert made.guarantee.status is Status.PROVED
     (scheduled,) = made.schedule.releases
-    assert scheduled.bound == Held()
-    assert scheduled.asks["mean"].sensitivity.value == pytest.approx(2 / 40)
+    assert scheduled.bound == HandedBound()
+    assert scheduled.queries["mean"].sensitivity.value == pytest.approx(2 / 40)
     assert Case.of(made, scheduled).bound is scheduled.bound
 
 
 def test_a_relation_that_hides_the_count_is_refused_without_a_line_in_the_bound():
     facts = attrs.evolve(domain(40), exact=None, limit=40)
-    with pytest.raises(NoClaimError, match="Held: the exact number of records is needed"):
+    with pytest.raises(NoClaimError, match="HandedBound: the exact number of records is needed"):
         plan(Mean(), ADD_REMOVE, facts)
 
 
 def test_no_subclass_inherits_a_theorem():
-    with pytest.raises(SpecError, match="Held is not about Twice"):
+    with pytest.raises(SpecError, match="HandedBound is not about Twice"):
         plan(Twice())
-    with pytest.raises(SpecError, match="Held is not about Twice"):
-        plan(Twice(), bound=Held())
+    with pytest.raises(SpecError, match="HandedBound is not about Twice"):
+        plan(Twice(), bound=HandedBound())
 
 
 def test_a_bound_without_a_learner_serves_nobody_who_does_not_hold_it():
-    with pytest.raises(SpecError, match="Held is not about Mean"):
-        plan(Mean(), bound=Held(factor=0.5))
+    with pytest.raises(SpecError, match="HandedBound is not about Mean"):
+        plan(Mean(), bound=HandedBound(factor=0.5))
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.5])
 def test_the_kit_attacks_a_held_bound(factor, tmp_path):
     learner = attrs.make_class("Mean", [], bases=(Mean,), frozen=True)
-    learner.bounds = (Held(factor=factor),)
+    learner.bounds = (HandedBound(factor=factor),)
     path = tmp_path / "example.yaml"
     path.write_text(SPEC)
     made = types.ModuleType("held")
@@ -109,5 +109,5 @@ def test_the_kit_attacks_a_held_bound(factor, tmp_path):
     for name, given in hooks.items():
         setattr(made, name, hookimpl(lambda given=given: given, specname=name))
     report = examine("held", Registry.of(made), Effort(pairs=300, samples=200))
-    broken = {v.law.id for v in report.verdicts if v.failed and "Held" in v.subject}
+    broken = {v.law.id for v in report.verdicts if v.failed and "HandedBound" in v.subject}
     assert ("bound.holds" in broken) == (factor < 1)

@@ -33,15 +33,15 @@ from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.claims.mechanisms.exponential import Exponential
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
-from dpcore.claims.plan.planned_query import Ask, cost
+from dpcore.claims.plan.planned_query import PlannedQuery, cost
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, DpcoreError, SpecError
 from dpcore.learner import Public, Published
 from dpcore.learners.conversation import OneShot
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.registry.kinds import LEARNER
 from dpcore.sampling import Poisson
-from dpcore.sensitivity import HitLaw, OverCoins, SensitivityLaw, conversion
+from dpcore.sensitivity import HitDistribution, OverRandomness, SensitivityDistribution, conversion
 from dpcore.specs.spec import spec_of_text
 from dpcore.summing import SummingLearner
 
@@ -98,8 +98,10 @@ def test_a_claim_converts_all_its_lengths_and_keeps_its_range():
 
 
 def test_a_law_over_orders_converts_to_nothing():
-    law = HitLaw(atoms=(1.0,), weights=(1.0,), uncovered=0.0)
-    claim = SensitivityLaw(law=law, distance="l2", adjacency=REPLACE_ONE, source="made up")
+    distribution = HitDistribution(atoms=(1.0,), weights=(1.0,), uncovered=0.0)
+    claim = SensitivityDistribution(
+        distribution=distribution, distance="l2", adjacency=REPLACE_ONE, source="made up"
+    )
     assert claim.in_norm(Distance.L2, 3) is claim
     assert claim.in_norm(Distance.L1, 3) is None
 
@@ -142,10 +144,12 @@ def taken(values, mechanism, norms=("l2", "l1"), **more):
     release = Release(learner=Vector(norms=norms), bound=By(values=values, **more),
                       mechanism=mechanism)  # fmt: skip
     plan = price(domain=FACTS, adjacency=REPLACE_ONE, budget=WITH_DELTA, releases=[release])
-    (ask,) = plan.schedule.asks
-    assert ask.query == Vector(norms=norms).queries(None)[0]  # what the learner asks is unchanged
-    assert ask.sensitivity.distance == ask.mechanism.needs.distance
-    return ask.sensitivity.value
+    (planned_query,) = plan.schedule.queries
+    assert (
+        planned_query.query == Vector(norms=norms).queries(None)[0]
+    )  # what the learner asks is unchanged
+    assert planned_query.sensitivity.distance == planned_query.mechanism.needs.distance
+    return planned_query.sensitivity.value
 
 
 @pytest.mark.parametrize(
@@ -169,7 +173,7 @@ def test_a_query_that_lists_one_norm_is_converted_to_others():
 
 
 def test_what_is_proved_for_all_data_comes_before_a_smaller_number():
-    validities = {"l2": OverCoins(1e-9), "l1": attrs.NOTHING}
+    validities = {"l2": OverRandomness(1e-9), "l1": attrs.NOTHING}
     validities["l1"] = Sensitivity(
         value=1.0, distance="l1", adjacency=REPLACE_ONE, source="x"
     ).validity
@@ -193,13 +197,15 @@ def test_norms_name_their_distance_and_are_of_coordinates():
 def test_an_ask_states_its_sensitivity_in_its_mechanisms_norm():
     query = Query(name="q", shape=(2,), distance="l2")
     with pytest.raises(ContractError, match="needs a l1 bound"):
-        Ask(query=query, sensitivity=sensitivity(1.0, "l2"), mechanism=Laplace(), share=1.0)
+        PlannedQuery(
+            query=query, sensitivity=sensitivity(1.0, "l2"), mechanism=Laplace(), share=1.0
+        )
 
 
 def test_a_mechanism_may_declare_its_norm_by_name(monkeypatch):
     monkeypatch.setattr(Laplace, "needs", Needs(distance="l1"))
     query, claim = Query(name="q", shape=(2,), distance="l1"), sensitivity(1.0, "l1")
-    Ask(query=query, sensitivity=claim, mechanism=Laplace(), share=1.0)
+    PlannedQuery(query=query, sensitivity=claim, mechanism=Laplace(), share=1.0)
     assert taken({"l1": 1.0}, Laplace(), norms=("l1",)) == 1.0
 
 
@@ -247,7 +253,10 @@ class Cells(SummingLearner, OneShot):
 
 @pytest.mark.parametrize(("norms", "norm"), [(("l2",), "l2"), (("l2", "l1"), "l1")])
 def test_a_sum_is_clipped_in_every_norm_that_its_query_lists(norms, norm):
-    learner, public = Cells(norms=norms), Public(domain=FACTS, coins=PublicCoins(0), mu=1.0)
+    learner, public = (
+        Cells(norms=norms),
+        Public(domain=FACTS, randomness=PublicRandomness(0), mu=1.0),
+    )
     (query,) = learner.queries(public)
     record = project_table(FACTS, {"a": np.array([0.5])})
     total = learner.total_of(query, record, public).floats()
@@ -261,26 +270,26 @@ def statistic(name, **fields):
     return Registry.default().component(LEARNER, name)(**fields)
 
 
-def only_ask(learner, mechanism, budget=WITH_DELTA, adjacency=REPLACE_ONE):
+def only_query(learner, mechanism, budget=WITH_DELTA, adjacency=REPLACE_ONE):
     plan = price_learner(
         learner, domain=FACTS, adjacency=adjacency, budget=budget, mechanism=mechanism
     )
-    (ask,) = plan.schedule.asks
-    return ask
+    (planned_query,) = plan.schedule.queries
+    return planned_query
 
 
 @pytest.mark.parametrize("mechanism", [Laplace(), DiscreteLaplace()])
 def test_a_count_takes_laplace_noise_at_a_delta(mechanism):
-    ask = only_ask(statistic("statistics.count", where={"a": {"from": 0.5}}), mechanism)
-    assert (ask.query.distance, ask.sensitivity.distance) == ("l2", "l1")
-    assert ask.sensitivity.value == 1.0
+    query = only_query(statistic("statistics.count", where={"a": {"from": 0.5}}), mechanism)
+    assert (query.query.distance, query.sensitivity.distance) == ("l2", "l1")
+    assert query.sensitivity.value == 1.0
 
 
 def test_a_histogram_has_a_claim_of_its_own_in_either_norm():
     learner = statistic("statistics.histogram", column="a", bins=9)
-    assert only_ask(learner, Laplace()).sensitivity.value == 2.0
-    assert only_ask(learner, Gaussian()).sensitivity.value == pytest.approx(math.sqrt(2))
-    assert only_ask(learner, Gaussian(), WITH_DELTA).query.clip_norm == "l1"
+    assert only_query(learner, Laplace()).sensitivity.value == 2.0
+    assert only_query(learner, Gaussian()).sensitivity.value == pytest.approx(math.sqrt(2))
+    assert only_query(learner, Gaussian(), WITH_DELTA).query.clip_norm == "l1"
 
 
 def test_a_release_without_a_mechanism_has_the_usual_one_for_each_query():
@@ -290,13 +299,15 @@ def test_a_release_without_a_mechanism_has_the_usual_one_for_each_query():
         (PURE, ["SparseVector", "Laplace"]),
     ):
         plan = price(domain=FACTS, adjacency=REPLACE_ONE, budget=budget, learner=learner)
-        assert [type(ask.mechanism).__name__ for ask in plan.schedule.asks] == usual
+        assert [
+            type(planned_query.mechanism).__name__ for planned_query in plan.schedule.queries
+        ] == usual
 
 
 def test_one_mechanism_answers_what_it_fits_and_the_usual_ones_the_rest():
     learner = statistic("statistics.bounded_mean", column="a")
     plan = price_learner(learner, domain=FACTS, budget=WITH_DELTA, mechanism=Laplace())
-    names = [type(ask.mechanism).__name__ for ask in plan.schedule.asks]
+    names = [type(planned_query.mechanism).__name__ for planned_query in plan.schedule.queries]
     assert names == ["SparseVector", "Laplace"]
 
 
@@ -329,8 +340,8 @@ def test_a_run_with_a_converted_bound_or_no_mechanism_replays(mechanism, tmp_pat
 def test_a_spec_may_leave_its_mechanism_out():
     release = {"learner": {"name": "statistics.count", "where": {"a": {"from": 0.5}}}}
     plan = spec_of_text(json.dumps({**SPEC, "release": release}), "s.yaml").price()
-    (ask,) = plan.schedule.asks
-    assert type(ask.mechanism).__name__ == "DiscreteGaussian"
+    (planned_query,) = plan.schedule.queries
+    assert type(planned_query.mechanism).__name__ == "DiscreteGaussian"
 
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
@@ -340,7 +351,7 @@ def test_a_whole_histogram_is_moved_no_farther_than_its_laplace_noise_hides(adja
     plan = price_learner(
         learner, domain=domain, adjacency=adjacency, budget=WITH_DELTA, mechanism=Laplace()
     )
-    (ask,) = plan.schedule.asks
+    (planned_query,) = plan.schedule.queries
     cells = np.eye(3)
     moves = [
         np.abs(a - b).sum()
@@ -348,4 +359,4 @@ def test_a_whole_histogram_is_moved_no_farther_than_its_laplace_noise_hides(adja
         if adjacency is ADD_REMOVE or b.any()
     ]
     longest = 1.0 if adjacency is ADD_REMOVE else max(moves)
-    assert ask.sensitivity.unit >= longest
+    assert planned_query.sensitivity.unit >= longest

@@ -5,7 +5,7 @@ import math
 import attrs
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins
+from dpcore import ADD_REMOVE, REPLACE_ONE, PublicRandomness
 from dpcore.bound import Refused
 from dpcore.claims.pricing.unit_claims import of_persons
 from dpcore.domain.domain import People
@@ -17,7 +17,7 @@ from dpcore.query import Query, Sum, SumQuery
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
 from dpcore.sampling import Order, Poisson
-from dpcore.sensitivity import Conditional, OverCoins, Refuted, Sensitivity
+from dpcore.sensitivity import Conditional, OverRandomness, Refuted, Sensitivity
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
@@ -45,7 +45,7 @@ def claimed(value=CLIP, **fields):
 def summed(sign, distance, adjacency):
     query = SumQuery(name="q", shape=(3,), distance=distance, sum=Sum(clip=CLIP, sign=sign))
     learner = ClippedGradient(features=Identity(), clip=CLIP, steps=1)
-    public = Public(domain=attrs.evolve(domain(), exact=None), coins=PublicCoins(1))
+    public = Public(domain=attrs.evolve(domain(), exact=None), randomness=PublicRandomness(1))
     if not adjacency.of_person:
         return SumBound().sensitivity(query, learner, public, adjacency)
     return of_persons(
@@ -94,7 +94,7 @@ def test_no_person_moves_a_statistic_farther_than_its_outputs_lie_apart(relation
 
 
 @pytest.mark.parametrize(
-    ("learner", "farthest"),
+    ("learner", "diameter"),
     [
         (ProjectedMinNorm(features=Identity(), radius=0.1), 0.2),
         (BallRidgeLearner(features=Identity(), total_regularization=1.0, radius=0.1), 0.2),
@@ -104,16 +104,16 @@ def test_no_person_moves_a_statistic_farther_than_its_outputs_lie_apart(relation
     ids=lambda one: type(one).__name__,
 )
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
-def test_five_records_move_no_farther_than_this(learner, farthest, relation):
+def test_five_records_move_no_farther_than_this(learner, diameter, relation):
     attacked = case(learner, relation, 5)
     ((_, claim),) = attacked.claims()
-    assert claim.value == pytest.approx(farthest)
+    assert claim.value == pytest.approx(diameter)
     (finding,) = falsify(attacked, Effort(pairs=60), seed=1)
     assert not finding.broken
     assert finding.worst > 0.95
 
 
-def add_remove_alone(value):
+def add_remove_only(value):
     def claim(relation):
         return claimed(value)(relation) if relation.membership else Refused("no replacement")
 
@@ -121,7 +121,7 @@ def add_remove_alone(value):
 
 
 def test_without_a_bound_for_replacements_a_person_goes_and_comes():
-    found = of_persons(QUERY, REPLACE_ONE.of_persons(3), add_remove_alone(CLIP))
+    found = of_persons(QUERY, REPLACE_ONE.of_persons(3), add_remove_only(CLIP))
     assert found.value == pytest.approx(6 * CLIP)
 
 
@@ -133,7 +133,7 @@ def public_count(relation):
     ("claim", "reason"),
     [
         (claimed(validity=Conditional((("named", "text"),))), "worst case"),
-        (claimed(validity=OverCoins(0.1)), "worst case"),
+        (claimed(validity=OverRandomness(0.1)), "worst case"),
         (claimed(validity=Refuted("false")), "worst case"),
         (claimed(distance="hamming"), "no path"),
         (claimed(distance="psd_rows"), "no path"),

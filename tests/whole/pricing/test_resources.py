@@ -93,16 +93,16 @@ def test_an_expected_number_of_records_counts_as_a_limit_does_and_changes_no_pri
     )
     given = {"adjacency": "add_remove", "learner": learner, "mechanism": "gaussian"}
     private = spec(records="private", **given)
-    coins = private.price().coins
+    randomness = private.price().randomness
     expected = attrs.evolve(private, limits=Limits(expected=10**6))
     limited = spec(records="{at_most: 1000000}", **given)
-    plan = expected.price(coins)
-    assert plan.resources == limited.price(coins).resources
-    assert plan.resources.disk >= 10**6 * 3 * 8 > 0 == private.price(coins).resources.disk
-    assert plan.guarantee == private.price(coins).guarantee
+    plan = expected.price(randomness)
+    assert plan.resources == limited.price(randomness).resources
+    assert plan.resources.disk >= 10**6 * 3 * 8 > 0 == private.price(randomness).resources.disk
+    assert plan.guarantee == private.price(randomness).guarantee
     # A declared number is the better one: what is expected beside it changes nothing.
     both = attrs.evolve(limited, limits=Limits(expected=10))
-    assert both.price(coins).resources == limited.price(coins).resources
+    assert both.price(randomness).resources == limited.price(randomness).resources
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5])
@@ -178,9 +178,9 @@ def test_work_is_that_of_all_releases_and_every_query():
     twice = attrs.evolve(once.request, releases=(release, attrs.evolve(release, name="again")))
     from dpcore.runs.price import price
 
-    with pytest.raises(ResourceError, match="--work") as told:
+    with pytest.raises(ResourceError, match="--work") as caught:
         price(twice, work=work + work // 2)
-    assert told.value.path == "releases.1.learner"
+    assert caught.value.path == "releases.1.learner"
     assert price(twice, work=2 * work).resources.work <= 2 * work
 
 

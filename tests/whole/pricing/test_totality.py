@@ -84,7 +84,9 @@ def test_a_mechanism_on_integers_takes_a_query_of_integers_alone():
 def test_a_statistic_that_is_not_the_integers_it_states_ends_the_run():
     learner = Count(factor=0.3)
     with pytest.raises(ReleaseError, match="private computation of 'count' failed"):
-        plan(learner, DiscreteGaussian(), bound=CountBound()).run(table(), door=wide_open)
+        plan(learner, DiscreteGaussian(), bound=CountBound()).run(
+            table(), release_through=wide_open
+        )
 
 
 def test_categories_are_stated():

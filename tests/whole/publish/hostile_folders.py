@@ -174,8 +174,8 @@ def many_releases(content):
     entry = content["spec"].pop("release")
     names = [f"r{number}" for number in range(5_000)]
     content["spec"]["releases"] = [{**entry, "name": name} for name in names]
-    asks = next(iter(content["plan"]["releases"].values()))
-    content["plan"]["releases"] = dict.fromkeys(names, asks)
+    queries = next(iter(content["plan"]["releases"].values()))
+    content["plan"]["releases"] = dict.fromkeys(names, queries)
     content["plan"]["public"] = dict.fromkeys(names, next(iter(content["plan"]["public"].values())))
 
 

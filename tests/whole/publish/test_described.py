@@ -16,10 +16,10 @@ from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import ContractError, NoModelError, ReleaseError
 from dpcore.learner import promises
 from dpcore.models import (
-    Bars,
     Described,
     Description,
     Figures,
+    IntervalPicture,
     Lines,
     Matrix,
     Model,
@@ -80,7 +80,7 @@ class Summary(Described):
         )
         texts = {"title": EVIL, "across": EVIL, "up": EVIL}
         pictures = (
-            Bars(at=(EVIL,), values=[1], low=[0], high=[2], **texts),
+            IntervalPicture(at=(EVIL,), values=[1], low=[0], high=[2], **texts),
             Lines(at=(0, 1), values=[1, 2], names=(EVIL,), **texts),
             Points(at=(0, 1), values=[1, 2], **texts),
             Matrix(at=(EVIL, "b"), values=[[1, 2]], names=(EVIL,), unit=EVIL, **texts),
@@ -127,15 +127,15 @@ def test_what_is_shown_is_what_was_compared_not_what_an_object_says_later(tmp_pa
     texts = [path.read_bytes() for path in (tmp_path / "runs").rglob("release.*")]
     assert len(texts) == 2
     assert not any(b"[" in text.split(b"\n")[0] for text in texts if text[:1] != b"{")
-    assert "labels [" not in done.sheet().text()
+    assert "labels [" not in done.shown_summary().text()
 
 
 def test_a_notebook_shows_the_tables_of_a_description_and_escapes_them():
     outcome = plan_of(Summing()).run(table(), replaying=HERE)
     assert outcome.published is outcome.models["r0"]
-    assert "not stated" in outcome.sheet().text()
-    assert copy.deepcopy(outcome).sheet() == outcome.sheet()
-    assert "95 %" not in outcome.descriptions["r0"].tables[""].bars
+    assert "not stated" in outcome.shown_summary().text()
+    assert copy.deepcopy(outcome).shown_summary() == outcome.shown_summary()
+    assert "95 %" not in outcome.descriptions["r0"].tables[""].interval_sentence
     assert "&lt;script&gt;" in outcome._repr_html_()
     assert "<script" not in outcome._repr_html_()
 
@@ -146,16 +146,16 @@ def test_a_description_is_copied_into_plain_values():
             return "loud"
 
     heights = np.array([1.0, 2.0])
-    bars = Bars(title=Loud("quiet"), at=(Loud("a"), "b"), values=heights)
+    intervals = IntervalPicture(title=Loud("quiet"), at=(Loud("a"), "b"), values=heights)
     heights[0] = 7
-    assert type(bars.title) is str
-    assert bars.title == "quiet"
-    assert {type(name) for name in bars.at} == {str}
-    assert bars.values.tolist() == [[1, 2]]
-    with pytest.raises(ContractError, match="Bars 'x'"):
-        Bars(title="x", at=("a",), values=[1, 2])
-    with pytest.raises(ContractError, match="Bars 'x'"):
-        Bars(title="x", at=("a",), values=[1], low=[0])
+    assert type(intervals.title) is str
+    assert intervals.title == "quiet"
+    assert {type(name) for name in intervals.at} == {str}
+    assert intervals.values.tolist() == [[1, 2]]
+    with pytest.raises(ContractError, match="IntervalPicture 'x'"):
+        IntervalPicture(title="x", at=("a",), values=[1, 2])
+    with pytest.raises(ContractError, match="IntervalPicture 'x'"):
+        IntervalPicture(title="x", at=("a",), values=[1], low=[0])
 
 
 @pytest.mark.parametrize("description", ["<b>markup</b>", None, Description(pictures=("<b>",))])
@@ -167,7 +167,7 @@ def test_markup_is_no_description(description):
         def description(self):
             return description
 
-    with pytest.raises(ContractError, match=r"Description|Lines, Bars"):
+    with pytest.raises(ContractError, match=r"Description|Lines, IntervalPicture"):
         describe(Marked())
 
 
@@ -293,7 +293,9 @@ class Moody(Summing):
 
         class Worded(Summary):
             def description(self):
-                return Description(pictures=(Bars(title=str(words), at=("a",), values=[0]),))
+                return Description(
+                    pictures=(IntervalPicture(title=str(words), at=("a",), values=[0]),)
+                )
 
         return Worded(value=answers["mean"])
 

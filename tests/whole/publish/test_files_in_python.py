@@ -39,9 +39,9 @@ def test_a_sealed_run_takes_files_and_no_frame(tmp_path, monkeypatch):
             plan.run(table)
     (tmp_path / "t.csv").write_text("a\n0.5\n")
     monkeypatch.chdir(tmp_path)
-    assert HANDED_OVER not in plan.run(read_csv("t.csv")).guarantee.provenance.door_premises
+    assert HANDED_OVER not in plan.run(read_csv("t.csv")).guarantee.provenance.boundary_premises
     plan.run(TableSource(columns, premises=()))
-    assert HANDED_OVER in count_plan().run(columns).guarantee.provenance.door_premises
+    assert HANDED_OVER in count_plan().run(columns).guarantee.provenance.boundary_premises
 
 
 def test_a_session_answers_about_the_file_that_it_was_made_with(tmp_path):
@@ -54,7 +54,7 @@ def test_a_session_answers_about_the_file_that_it_was_made_with(tmp_path):
     counts.append(session.count(epsilon=80.0)["estimate"][0])
     assert counts == pytest.approx([90, 90], abs=5)
     claims = [release.guarantee.provenance for release in session.releases]
-    assert all(HANDED_OVER not in claim.door_premises for claim in claims)
+    assert all(HANDED_OVER not in claim.boundary_premises for claim in claims)
     path.write_text("a\n2.5\n")
     with pytest.raises(SourceError):
         Session(PrivacyBudget(epsilon=1.0, delta=1e-6), domain, read_csv(path))

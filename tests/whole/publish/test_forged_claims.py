@@ -15,7 +15,7 @@ from dpcore.models.description import describe
 from dpcore.published import folder as run_folder
 from dpcore.published.lock import Lock, relock, relocked
 from dpcore.published.stacking import unstacked
-from dpcore.randomness import PublicCoins
+from dpcore.randomness import PublicRandomness
 from dpcore.specs.spec import spec_of_plain
 from dpcore.transcript.isolated_copies import collect_arrays
 from dpcore.transcript.rebuild import isolate, rebuild
@@ -89,13 +89,13 @@ def forged(source, target, change):
     lock = msgspec.convert(said, Lock)
     registry = dpcore.Registry.default()
     spec = spec_of_plain(lock.spec, "lock", attrs.evolve(registry, locked=lock.versions))
-    coins = PublicCoins(lock.key)
-    plan = relock(spec, lock, coins)
+    randomness = PublicRandomness(lock.key)
+    plan = relock(spec, lock, randomness)
     lock = relocked(lock, spec, plan)
     with np.load(public / run_folder.ANSWERS) as archive:
         arrays = dict(archive)
     values = {name: tuple(answers.values) for name, answers in unstacked(arrays, 10**6).items()}
-    models = rebuild(isolate(plan.schedule.releases), values, coins)
+    models = rebuild(isolate(plan.schedule.releases), values, randomness)
     tables = run_folder.tables_of(models, {n: describe(m) for n, m in models.items()})
     parameters = {name: collect_arrays(model) for name, model in models.items()}
     files = run_folder.files_of(lock, arrays, {}, models, parameters, tables, plan.guarantee)
@@ -104,8 +104,8 @@ def forged(source, target, change):
     return target
 
 
-def asks(said):
-    return [ask for asks in said["plan"]["releases"].values() for ask in asks]
+def queries(said):
+    return [query for queries in said["plan"]["releases"].values() for query in queries]
 
 
 def epsilon(said):
@@ -117,8 +117,8 @@ def delta(said):
 
 
 def noise(said):
-    for ask in asks(said):
-        ask["noise"] *= 0.99
+    for query in queries(said):
+        query["noise"] *= 0.99
 
 
 def rho(said):
@@ -126,8 +126,8 @@ def rho(said):
 
 
 def movement(said):
-    for ask in asks(said):
-        ask["sensitivity"] *= 2
+    for query in queries(said):
+        query["sensitivity"] *= 2
 
 
 CLAIMS = [
@@ -172,8 +172,8 @@ def test_no_version_excuses_less_than_the_noise_costs_for_certain(runs, tmp_path
 def test_a_promise_that_sampling_needs_cannot_be_left_out(tmp_path):
     def proved(said):
         del said["spec"]["accept_assumptions"]
-        for ask in asks(said):
-            ask["bound"]["validity"] = {"worst_case": True}
+        for query in queries(said):
+            query["bound"]["validity"] = {"worst_case": True}
 
     with pytest.raises(ReplayError, match="no epsilon can be composed"):
         dpcore.replay(forged(ARCHIVE / "runs" / "ntk.promised", tmp_path / "run", proved))

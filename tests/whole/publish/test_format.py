@@ -59,7 +59,7 @@ def edit(run, change, *, digest=True):
     path.write_bytes((lock.digested() if digest else lock).encode())
 
 
-def asks(said):
+def queries(said):
     return next(iter(said["plan"]["releases"].values()))
 
 
@@ -89,15 +89,15 @@ def epsilon(said):
 
 
 def sensitivity(said):
-    asks(said)[0]["sensitivity"] /= 2
+    queries(said)[0]["sensitivity"] /= 2
 
 
 def noise(said):
-    asks(said)[0]["noise"] *= 2
+    queries(said)[0]["noise"] *= 2
 
 
 def mechanism(said):
-    asks(said)[0]["mechanism"]["noise"] = "float"
+    queries(said)[0]["mechanism"]["noise"] = "float"
 
 
 def condition(said):
@@ -105,15 +105,15 @@ def condition(said):
 
 
 def relation(said):
-    asks(said)[0]["bound"]["membership"] = True
+    queries(said)[0]["bound"]["membership"] = True
 
 
 def smaller_relation(said):
-    asks(said)[0]["bound"]["feature_radius"] = 0.0
+    queries(said)[0]["bound"]["feature_radius"] = 0.0
 
 
-def share(said):
-    asks(said)[0]["share"] = 0.75
+def fraction(said):
+    queries(said)[0]["share"] = 0.75
 
 
 def more(said):
@@ -129,19 +129,20 @@ def absent(said):
 
 
 def none(said):
-    asks(said)[0]["bound"]["validity"] = {"proved": True}
+    queries(said)[0]["bound"]["validity"] = {"proved": True}
 
 
 def names(said):
-    asks(said)[0]["query"] = "another"
+    queries(said)[0]["query"] = "another"
 
 
 def negative(said):
-    asks(said)[0]["sensitivity"] = -1.0
+    queries(said)[0]["sensitivity"] = -1.0
 
 
 EDITS = [
-    epsilon, noise, mechanism, condition, relation, smaller_relation, share, more, budget, absent,
+    epsilon, noise, mechanism, condition, relation, smaller_relation, fraction, more, budget,
+    absent,
     none, names, negative,
 ]  # fmt: skip
 

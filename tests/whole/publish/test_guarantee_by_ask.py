@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import dpcore
-from dpcore.guarantee import AskGuarantee, Noise, Statistic
+from dpcore.guarantee import Noise, QueryGuarantee, Statistic
 from dpcore.published.formats import format_of
 
 from builders import with_queries
@@ -48,7 +48,7 @@ def mixed(tmp_path_factory):
 
 
 def test_exact_and_float_noise_stand_beside_each_other(mixed):
-    by_release = {ask.release: ask for ask in mixed.guarantee.basis.queries}
+    by_release = {query.release: query for query in mixed.guarantee.basis.queries}
     assert by_release["exact"].noise is Noise.GRID
     assert by_release["exact"].statistic is Statistic.SUM
     assert by_release["exact"].boundary == "each record's contribution"
@@ -65,16 +65,16 @@ def test_exact_and_float_noise_stand_beside_each_other(mixed):
 def test_the_file_holds_the_same_structure_and_replays(mixed):
     written = json.loads((mixed.kept / "guarantee.json").read_text())
     assert [entry["query"] for entry in written["asks"]] == [
-        ask.query for ask in mixed.guarantee.basis.queries
+        query.query for query in mixed.guarantee.basis.queries
     ]
-    assert written["door"] == list(mixed.guarantee.provenance.door_premises)
+    assert written["door"] == list(mixed.guarantee.provenance.boundary_premises)
     assert dpcore.replay(mixed.folder).guarantee == mixed.guarantee
 
 
 def test_a_choice_is_no_noise_on_a_grid():
-    asks = dpcore.load_run(RUNS / "best-of").guarantee.basis.queries
-    assert {ask.query for ask in asks if ask.noise is Noise.CHOICE} == {"choice"}
-    assert {ask.noise for ask in asks} == {Noise.GRID, Noise.CHOICE}
+    queries = dpcore.load_run(RUNS / "best-of").guarantee.basis.queries
+    assert {query.query for query in queries if query.noise is Noise.CHOICE} == {"choice"}
+    assert {query.noise for query in queries} == {Noise.GRID, Noise.CHOICE}
 
 
 def test_distributions_are_those_of_learner_bound_and_siblings(mixed):
@@ -86,12 +86,12 @@ def test_distributions_are_those_of_learner_bound_and_siblings(mixed):
 
 
 def test_queries_of_which_the_same_holds_share_a_sentence(mixed):
-    ask = mixed.guarantee.basis.queries[0]
-    asks = tuple(attrs.evolve(ask, query=f"q{number}") for number in range(8))
-    one = with_queries(mixed.guarantee, *asks).paragraph()
+    planned_query = mixed.guarantee.basis.queries[0]
+    queries = tuple(attrs.evolve(planned_query, query=f"q{number}") for number in range(8))
+    one = with_queries(mixed.guarantee, *queries).paragraph()
     assert one.count("sampled exactly on a grid") == 1
     assert "Every query: noise" in " ".join(one.split())
-    several = with_queries(mixed.guarantee, *asks, mixed.guarantee.basis.queries[-1]).paragraph()
+    several = with_queries(mixed.guarantee, *queries, mixed.guarantee.basis.queries[-1]).paragraph()
     assert "exact.q4 and 3 more: noise" in " ".join(several.split())
 
 
@@ -100,7 +100,7 @@ SUM, ALLOWANCE, COMPUTED = Statistic
 
 
 @pytest.mark.parametrize(
-    ("asks", "sampler", "statistic"),
+    ("queries", "sampler", "statistic"),
     [
         ([(GRID, SUM, 0.0)], "exact", "the statistic is summed exactly"),
         ([(CHOICE, SUM, 0.0)], "exact", "the statistic is summed exactly"),
@@ -109,11 +109,11 @@ SUM, ALLOWANCE, COMPUTED = Statistic
         ([(GRID, SUM, 0.0), (GRID, ALLOWANCE, 1e-9)], "exact", "up to 1.00e-09 on either"),
     ],
 )
-def test_format_2_keeps_its_one_clause_for_all_queries(mixed, asks, sampler, statistic):
+def test_format_2_keeps_its_one_clause_for_all_queries(mixed, queries, sampler, statistic):
     """What it said stands in published folders, and is not reworded."""
     entries = tuple(
-        AskGuarantee(release="r", query=str(number), noise=noise, statistic=kind, allowance=error)
-        for number, (noise, kind, error) in enumerate(asks)
+        QueryGuarantee(release="r", query=str(number), noise=noise, statistic=kind, allowance=error)
+        for number, (noise, kind, error) in enumerate(queries)
     )
     arithmetic = format_of(2).guarantee(with_queries(mixed.guarantee, *entries))["arithmetic"]
     assert arithmetic["sampler"] == sampler

@@ -72,12 +72,12 @@ def watcher(tmp_path_factory):
             "HOME": str(home), "XDG_CONFIG_HOME": str(home), "XDG_DATA_HOME": str(home)
         }  # fmt: skip
         command = [sys.executable, "-c", CHILD, str(folder), str(home / "basic.ledger")]
-        told = subprocess.run(
+        output = subprocess.run(
             command, env=environment, cwd=home, capture_output=True, text=True, check=False
         )
-        assert told.returncode == 0, told.stderr[-2000:]
-        assert SECRET not in told.stdout + told.stderr
-        answer = json.loads(told.stdout)
+        assert output.returncode == 0, output.stderr[-2000:]
+        assert SECRET not in output.stdout + output.stderr
+        answer = json.loads(output.stdout)
         roots = (*allowed(folder), str(home))
         # A relative path starts in the folder of the process; a number is a file that is open.
         paths = [os.path.join(home, path) for path in answer["opened"] if not path.isdecimal()]
@@ -125,9 +125,9 @@ def test_a_locked_spec_names_no_file(tmp_path, place):
     lock = run / "public" / "spec.lock.json"
     lock.write_text(lock.read_text().replace(OUTSIDE, str(outside)))
     redigest(lock)
-    for door in (dpcore.load_run, dpcore.replay):
+    for release_through in (dpcore.load_run, dpcore.replay):
         with pytest.raises(SpecError, match="categories_from") as caught:
-            door(run)
+            release_through(run)
         assert SECRET not in str(caught.value)
 
 

@@ -229,9 +229,9 @@ def require_all_accounted_for(home):
     assert ledger.faults() == []
     rows = ledger.rows()
     reserved = {row.digest for row in rows if row.kind == RESERVED}
-    told = [row.body for row in rows if row.kind == COMMITTED]
-    committed = {body["reservation"]: body["guarantee"] for body in told}
-    assert len(committed) == len(told)
+    report = [row.body for row in rows if row.kind == COMMITTED]
+    committed = {body["reservation"]: body["guarantee"] for body in report}
+    assert len(committed) == len(report)
     assert {*committed} <= reserved
     entered = [{name for _, name in marks(home, p.name[6:])} for p in home.folder.glob("marks-*")]
     opened = sum(OPENED in phases for phases in entered)

@@ -19,7 +19,7 @@ from dpcore.registry.index import Provides
 from dpcore.source import Location, Source, TableSource
 from dpcore.sources.opening import CsvFile
 from dpcore.specs.spec import load_spec
-from dpcore.transcript.replay_process import HERE as HERE_ALONE
+from dpcore.transcript.replay_process import HERE as ONLY_HERE
 
 HERE = __name__.partition(".")[0].replace("_", "-")
 RELEASE = {
@@ -130,7 +130,7 @@ def test_a_location_handed_to_a_session(folder, location):
     domain = dpcore.Domain(columns={"a": dpcore.Range(-1, 1)}, exact=40)
     table = dpcore.Unopened(location=location(path=str(folder / "people.csv")))
     budget = dpcore.PrivacyBudget(epsilon=1, delta=1e-6)
-    with dpcore.Session(budget, domain, table, replaying=HERE_ALONE) as session:
+    with dpcore.Session(budget, domain, table, replaying=ONLY_HERE) as session:
         session.mean("a", epsilon=0.5)
         guarantee = session.releases[0].guarantee
     assert guarantee.provenance.distributions[HERE] == UNKNOWN

@@ -98,9 +98,11 @@ def test_a_full_disk_before_the_folder_is_spent_and_not_published(home, monkeypa
     spec = load_spec(home / "s.yaml")
     run_spec.locked(spec)
     failing(monkeypatch, lambda call: call >= at)
-    with pytest.raises(NotPublishedError, match=r"^spent, not published: .*No space left") as told:
+    with pytest.raises(
+        NotPublishedError, match=r"^spent, not published: .*No space left"
+    ) as caught:
         run_spec.run(spec, runs=home / "runs")
-    assert told.value.exit_code == 6
+    assert caught.value.exit_code == 6
     assert left_over(home) == []
     assert Ledger.open("people").left() != Ledger.open("people").total.start().left()
 
@@ -121,23 +123,25 @@ def test_a_full_disk_after_the_folder_leaves_it_published(home, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(run_spec, "replace_file", full)
-    with pytest.raises(OperatorFileError, match=r"operator's file is missing: .*No space") as told:
+    with pytest.raises(
+        OperatorFileError, match=r"operator's file is missing: .*No space"
+    ) as caught:
         run_spec.run(spec, runs=home / "runs")
-    assert told.value.exit_code == 7
+    assert caught.value.exit_code == 7
     (folder,) = home.glob("runs/*")
     assert [path.name for path in folder.iterdir()] == ["public"]
     assert "ledger" in replay(folder).guarantee.to_dict()
 
 
 @pytest.mark.parametrize(
-    ("charged", "raised", "code", "told"),
+    ("charged", "raised", "code", "caught"),
     [
         (True, NotPublishedError, 6, r"^spent, not published: records cannot be spooled"),
         (False, SpoolError, 1, r"^records cannot be spooled to .*No space left"),
     ],
 )
 def test_a_full_disk_under_the_records_is_told_as_what_was_spent(
-    home, monkeypatch, charged, raised, code, told
+    home, monkeypatch, charged, raised, code, caught
 ):
     if not charged:
         (home / "s.yaml").write_text(yaml.safe_dump(SPEC))
@@ -147,7 +151,7 @@ def test_a_full_disk_under_the_records_is_told_as_what_was_spent(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(spool.os, "pwrite", full)
-    with pytest.raises(raised, match=told) as found:
+    with pytest.raises(raised, match=caught) as found:
         run_spec.run(home / "s.yaml", runs=home / "runs")
     assert found.value.exit_code == code
     assert left_over(home) == []

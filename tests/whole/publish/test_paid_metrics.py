@@ -14,7 +14,7 @@ from dpcore.errors import SpecError
 from dpcore.private.evaluation import evaluation
 from dpcore.private.paid_evaluation import _probabilities
 from dpcore.published.folder import paid
-from dpcore.randomness import SecretCoins
+from dpcore.randomness import SecretRandomness
 from dpcore.specs.spec import spec_of_text
 
 scored = pytest.importorskip("sklearn.metrics")
@@ -51,19 +51,21 @@ def test_the_operator_sees_what_scikit_learn_says_of_the_published_model():
     outcome = plan.run(people())
     spec = spec_of_text(SPEC + LOOKS, "spec.yaml")
     found = evaluation(plan, outcome, spec.metrics)
-    told = {name: who["private"] for name, who in found.told["release"].items()}
+    report = {name: who["private"] for name, who in found.figures["release"].items()}
     table, model = outcome.opened.hold_out.table(), outcome.models["release"]
     truth, predicted = outcome.opened.hold_out.labels(), model.predict(table)
     score = model.score(encode_table(model.domain, table))
-    assert told["roc_auc"] == pytest.approx(scored.roc_auc_score(truth == "yes", score))
-    assert told["balanced_accuracy"] == pytest.approx(
+    assert report["roc_auc"] == pytest.approx(scored.roc_auc_score(truth == "yes", score))
+    assert report["balanced_accuracy"] == pytest.approx(
         scored.balanced_accuracy_score(truth, predicted)
     )
     assert {*found.curves["release"]} == {"roc_auc", "calibration_error"}
-    constant = {name: who["constant"] for name, who in found.told["release"].items()}
-    held = truth == "yes"
-    share = ((people()["y"] == "yes").sum() - held.sum()) / (400 - held.size)  # of the others
-    expected = -np.where(held, math.log(share), math.log(1 - share)).mean()
+    constant = {name: who["constant"] for name, who in found.figures["release"].items()}
+    hold_out = truth == "yes"
+    fraction = ((people()["y"] == "yes").sum() - hold_out.sum()) / (
+        400 - hold_out.size
+    )  # of the others
+    expected = -np.where(hold_out, math.log(fraction), math.log(1 - fraction)).mean()
     assert constant["log_loss"] == pytest.approx(expected)
     assert (constant["roc_auc"], constant["balanced_accuracy"]) == (0.5, 0.5)
 
@@ -71,14 +73,14 @@ def test_the_operator_sees_what_scikit_learn_says_of_the_published_model():
 def test_what_is_paid_for_is_published_with_its_bar_and_replays(tmp_path):
     (tmp_path / "paid.yaml").write_text(SPEC + PAID)
     made = dpcore.run(tmp_path / "paid.yaml", table=people(), runs=tmp_path)
-    told = {one.metric: one for one in paid(made)}
-    assert {name: one.value for name, one in told.items()} == made.evaluation["release"]
+    message = {one.metric: one for one in paid(made)}
+    assert {name: one.value for name, one in message.items()} == made.evaluation["release"]
     priced = {"roc_auc": 199 / (20 * 180), "balanced_accuracy": 1 / 20, "brier_score": 1 / 200}
     priced |= {"log_loss": math.log(20) / 200, "calibration_error": 2 / 200}
     for name, sensitivity in priced.items():
-        one, far = told[name], sensitivity / 0.3 * math.log(1 / 0.05)
-        assert one.high - one.value == pytest.approx(far, rel=0.02)
-        assert one.value - one.low == pytest.approx(far, rel=0.02)
+        one, distance = message[name], sensitivity / 0.3 * math.log(1 / 0.05)
+        assert one.high - one.value == pytest.approx(distance, rel=0.02)
+        assert one.value - one.low == pytest.approx(distance, rel=0.02)
     again = dpcore.replay(made.folder)
     assert again.evaluation == made.evaluation
     assert json.loads((made.kept / "evaluation.json").read_text()) == made.evaluation
@@ -89,15 +91,17 @@ def test_what_is_paid_for_is_published_with_its_bar_and_replays(tmp_path):
 def test_a_released_metric_lies_beside_the_metric_by_laplace_noise(tmp_path):
     # More than 7 of 40 beyond a 95 % bar: once in 1,400 for each of 5 metrics.
     plan = spec_of_text(SPEC + PAID, "spec.yaml").price()
-    metrics = plan.request.look.metrics
+    metrics = plan.request.evaluation.metrics
     missed = dict.fromkeys(metrics, 0)
     for seed in range(40):
-        outcome = plan.run(people(), secret=SecretCoins.rehearsal(seed))
-        exact = evaluation(plan, outcome, metrics).told["release"]
-        for ask, answer in zip(plan.schedule.look, outcome.answers["evaluation"], strict=True):
-            name = ask.query.name.split(".")[1]
+        outcome = plan.run(people(), secret=SecretRandomness.rehearsal(seed))
+        exact = evaluation(plan, outcome, metrics).figures["release"]
+        for planned_query, answer in zip(
+            plan.schedule.evaluation, outcome.answers["evaluation"], strict=True
+        ):
+            name = planned_query.query.name.split(".")[1]
             apart = abs(float(answer.value[0]) - exact[name]["private"])
-            missed[name] += apart > ask.spread.within(0.05)
+            missed[name] += apart > planned_query.noise_distribution.within(0.05)
     assert max(missed.values()) <= 7
 
 

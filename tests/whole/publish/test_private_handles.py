@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Session
+from dpcore import REPLACE_ONE, PrivacyBudget, PublicRandomness, Session
 from dpcore.errors import ContractError
 from dpcore.models.features.identity import Identity
 from dpcore.private.engines.local import LocalEngine
@@ -115,12 +115,12 @@ def test_an_outcome_carries_no_record(way, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickled])
 def test_a_copied_outcome_is_what_was_published(duplicate):
-    outcome = plan(coins=PublicCoins(3)).run(table(COUNT))
+    outcome = plan(randomness=PublicRandomness(3)).run(table(COUNT))
     copied = duplicate(outcome)
     assert type(copied) is type(outcome)
     assert copied.guarantee == outcome.guarantee
     assert copied.guarantee.provenance.replayed == outcome.guarantee.provenance.replayed != ""
-    assert copied.coins.key == outcome.coins.key
+    assert copied.randomness.key == outcome.randomness.key
     assert (copied.model.values == outcome.model.values).all()
     assert (copied.answers["release"][0].value == outcome.answers["release"][0].value).all()
     with pytest.raises(ContractError, match="stay in the process that opened them"):

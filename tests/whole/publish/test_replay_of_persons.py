@@ -50,9 +50,9 @@ def test_a_run_about_persons_replays_and_says_what_a_person_moves(spec, tmp_path
     assert again.guarantee.adjacency == priced.guarantee.adjacency
     assert again.guarantee.adjacency.records == 3
     lock = msgspec.json.decode((made.folder / "public" / "spec.lock.json").read_bytes())
-    said = [one for asks in lock["plan"]["releases"].values() for one in asks]
+    said = [one for queries in lock["plan"]["releases"].values() for one in queries]
     assert [one["sensitivity"] for one in said] == [
-        ask.sensitivity.value for ask in priced.schedule.asks
+        planned_query.sensitivity.value for planned_query in priced.schedule.queries
     ]
     assert {one["bound"]["persons"] for one in said} == {3}
 

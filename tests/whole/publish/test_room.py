@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import yaml
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Ledger, SecretCoins, price
+from dpcore import ADD_REMOVE, REPLACE_ONE, Ledger, SecretRandomness, price
 from dpcore.claims.plan.cost_statement import Limits
 from dpcore.errors import ReleaseError, ResourceError
 from dpcore.private.engines.local import LocalEngine
@@ -240,7 +240,7 @@ def test_blocks_are_smaller_where_memory_is_limited_and_sums_are_the_same():
     plan = price(attrs.evolve(spec.request, domain=domain))
     answers = []
     for memory in (None, 10**6, 1):
-        secret = SecretCoins.rehearsal(3)
+        secret = SecretRandomness.rehearsal(3)
         with LocalEngine(threads=2, memory=memory) as engine:
             outcome = plan.run(source, engine=engine, secret=secret)
             (blocks,) = engine._by_split.values()

@@ -23,7 +23,7 @@ from dpcore import (
     Domain,
     Ledger,
     PrivacyBudget,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Session,
     load_run,
@@ -38,7 +38,7 @@ from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore.runs.session import PaidRelease
 from dpcore.shown import Drawn, Shown
-from dpcore.views.markup import Listing, Sheet
+from dpcore.views.markup import Listing, Summary
 from dpcore.views.notebook import plot, show
 from dpcore_attacks.attacks.counterexample import Counterexample
 
@@ -135,7 +135,8 @@ def everything(domain, tmp_path_factory):
         "interval": Interval(0.1, 0.2),
         "event": LaplaceEvent(adjacency=ADD_REMOVE, shift=0.5),
         "counterexample": Counterexample(
-            query=EVIL, arguments=None, pair=None, records=3, coins=None, claimed=1.0, moved=2.0,
+            query=EVIL, arguments=None, pair=None, records=3, randomness=None, claimed=1.0,
+            moved=2.0,
             origin=EVIL,
         ),
     }  # fmt: skip
@@ -162,10 +163,10 @@ def test_everything_shows_itself_and_escapes_all_text(everything, kind, monkeypa
     monkeypatch.setattr(Counterexample, "describe", lambda self: EVIL)
     shown = everything[kind]
     words, plain = harmless(shown), printed(shown)
-    for told in KINDS.get(kind, ("claimed", "moved")):
-        if told != "add":
-            assert told in words
-            assert told in plain
+    for report in KINDS.get(kind, ("claimed", "moved")):
+        if report != "add":
+            assert report in words
+            assert report in plain
     assert "_repr_pretty_" in vars(type(shown))  # else IPython takes the class's own `__repr__`
     assert "\x1b" not in words + plain
 
@@ -195,7 +196,7 @@ def recorded_objects(folder):
         "figures": next(iter(run.tables.values())),
         "shapes": runs["tables.numbers"].model,
         "line": line_in(domain),
-        "outcome": Outcome(**of_run, arrays={}, answers={}, coins=PublicCoins(0)),
+        "outcome": Outcome(**of_run, arrays={}, answers={}, randomness=PublicRandomness(0)),
         "paid": PaidRelease(name=name, published=published, guarantee=run.guarantee, left=EVIL),
         "plan": planned(domain),
         "session": Session(budget, Domain(columns=domain.columns), table(domain)),
@@ -217,7 +218,9 @@ def test_what_is_shown_is_byte_for_byte_what_was_recorded(tmp_path):
 
 def test_every_class_that_is_shown_has_a_view_or_writes_its_own_sheet(everything):
     for kind in {*classes_below(Shown)} - {Drawn}:
-        assert show.dispatch(kind) is not show.dispatch(object) or "sheet" in vars(kind), kind
+        assert show.dispatch(kind) is not show.dispatch(object) or "shown_summary" in vars(kind), (
+            kind
+        )
     for kind in {*classes_below(Drawn)}:
         assert plot.dispatch(kind) is not plot.dispatch(object), kind
 
@@ -227,8 +230,8 @@ def test_an_object_without_a_view_is_shown_by_its_own_sheet_alone():
         pass
 
     class Own(Shown):
-        def sheet(self):
-            return Sheet(title="own")
+        def shown_summary(self):
+            return Summary(title="own")
 
     with pytest.raises(dpcore.errors.ContractError, match="shows no Bare"):
         Bare().text()
@@ -239,7 +242,7 @@ def test_an_object_without_a_view_is_shown_by_its_own_sheet_alone():
 
 
 def test_an_event_shows_a_row_for_each_parameter(everything):
-    (table,) = everything["event"].sheet().tables
+    (table,) = everything["event"].shown_summary().tables
     assert table.rows == (("shift", "0.5"), ("adjacency", "add_remove"))
 
 
@@ -252,7 +255,7 @@ def test_a_listing_puts_numbers_to_the_right_and_says_what_it_leaves_out():
     assert '<td style="text-align: left">bc</td><td style="text-align: right">' in found.html()
     assert '<th style="text-align: left">name</th>' in found.html()
     assert Listing.of(("a",), []).text() == "a"
-    assert Sheet(title="alone").text() == "alone"
+    assert Summary(title="alone").text() == "alone"
 
 
 def test_plots_are_drawn_where_they_are_asked_for(everything):
@@ -260,9 +263,9 @@ def test_plots_are_drawn_where_they_are_asked_for(everything):
     pyplot.switch_backend("agg")
     curve, trade = everything["plan"].plot()
     deltas, epsilons = curve.lines[0].get_data()
-    told = everything["plan"].curve()
-    assert np.array_equal(deltas, told.deltas)
-    assert np.array_equal(epsilons, told.epsilons)
+    output = everything["plan"].curve()
+    assert np.array_equal(deltas, output.deltas)
+    assert np.array_equal(epsilons, output.epsilons)
     assert np.all(trade.lines[0].get_ydata() >= trade.lines[0].get_xdata())
     _, axes = pyplot.subplots()
     drawn = everything["ledger"].plot(axes)
@@ -270,8 +273,10 @@ def test_plots_are_drawn_where_they_are_asked_for(everything):
     spent = drawn.lines[0].get_ydata()
     assert spent[0] == 0
     assert 20 < spent[-1] < 30  # 1 of 2, whose squares add up
-    (bars,) = everything["line"].plot()
-    assert [bar.get_width() for bar in bars.patches] == pytest.approx([0.005, -1.0])
+    (intervals,) = everything["line"].plot()
+    assert [half_width.get_width() for half_width in intervals.patches] == pytest.approx(
+        [0.005, -1.0]
+    )
     with pytest.raises(dpcore.errors.ContractError, match="nothing to draw"):
         everything["model"].plot()
     pyplot.close("all")
@@ -297,8 +302,10 @@ try:
 except ImportError as error:
     print(error)
 """
-    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert told.stdout.strip() == "plots need matplotlib: pip install matplotlib"
+    output = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert output.stdout.strip() == "plots need matplotlib: pip install matplotlib"
 
 
 def test_figures_are_shown_with_all_columns():
@@ -309,7 +316,7 @@ def test_figures_are_shown_with_all_columns():
         high=np.array([2.0, np.inf]),
         level=0.95,
     )
-    assert [line.split() for line in figures.sheet().tables[0].text().splitlines()] == [
+    assert [line.split() for line in figures.shown_summary().tables[0].text().splitlines()] == [
         ["ward", "estimate", "low", "high"],
         ["a", "1.5", "1", "2"],
         ["b", "2", "not", "stated", "not", "stated"],

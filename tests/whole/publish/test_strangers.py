@@ -142,11 +142,11 @@ def test_a_lock_beside_a_spec_that_is_no_lock_is_not_waited_for(tmp_path, spoil)
 
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(SPEC))
     spec = load_spec(tmp_path / "s.yaml")
-    beside = spec.path.with_name(f"{spec.path.stem}.lock.json")
+    adjacent = spec.path.with_name(f"{spec.path.stem}.lock.json")
     assert locked(spec).note == ""
-    spoil(beside)
+    spoil(adjacent)
     again = locked(spec)
     assert bool(again.note) == (spoil is folder)
     if not again.note:
-        found = msgspec.json.decode(beside.read_bytes(), type=Lock)
-        assert found == lock_of(spec, again.plan, again.plan.coins)
+        found = msgspec.json.decode(adjacent.read_bytes(), type=Lock)
+        assert found == lock_of(spec, again.plan, again.plan.randomness)

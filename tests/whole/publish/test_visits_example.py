@@ -27,9 +27,11 @@ def test_five_visits_a_patient_cost_five_times_the_noise(specs):
     persons, rows = (load_spec(path).price() for path in specs)
     assert persons.guarantee.adjacency == ADD_REMOVE.of_persons(5)
     assert rows.guarantee.adjacency == ADD_REMOVE
-    for one, other in zip(persons.schedule.asks, rows.schedule.asks, strict=True):
+    for one, other in zip(persons.schedule.queries, rows.schedule.queries, strict=True):
         assert one.sensitivity.value == pytest.approx(5 * other.sensitivity.value)
-        assert one.spread.within(0.05) == pytest.approx(5 * other.spread.within(0.05), rel=0.03)
+        assert one.noise_distribution.within(0.05) == pytest.approx(
+            5 * other.noise_distribution.within(0.05), rel=0.03
+        )
 
 
 @pytest.mark.slow

@@ -70,17 +70,17 @@ def test_a_run_is_loaded_and_replayed_without_its_data(home):
 
 def test_a_table_stands_in_for_the_source_and_progress_counts_answers(home):
     (home / "people.csv").unlink()
-    told = []
+    report = []
     spec = dpcore.load_spec("s.yaml")
     made = dpcore.run(
-        spec, table=table(), progress=lambda *counts: told.append(counts), runs=home / "there"
+        spec, table=table(), progress=lambda *counts: report.append(counts), runs=home / "there"
     )
-    assert told == [(0, 1), (1, 1)]
+    assert report == [(0, 1), (1, 1)]
     assert made.folder == home / "there" / "s-0001"
     assert (home / "s.lock.json").read_bytes() == made.lock.encode()
     assert dpcore.price(spec.request).guarantee.epsilon <= 2
     handed = "the types of the columns handed over were not chosen by looking at the records"
-    assert made.guarantee.provenance.door_premises == (handed,)
+    assert made.guarantee.provenance.boundary_premises == (handed,)
     assert handed in " ".join((made.folder / "public/guarantee.txt").read_text().split())
     again = dpcore.replay(made.folder)
     assert again.guarantee == made.guarantee
@@ -93,8 +93,8 @@ def test_a_table_stands_in_for_the_source_and_progress_counts_answers(home):
 def test_a_file_rests_on_how_it_was_written_and_on_no_premise_about_types(home):
     run = dpcore.run("s.yaml")
     premises = ("each record was written into the CSV file by itself, as RFC 4180 says",)
-    assert run.guarantee.provenance.door_premises == premises
-    assert dpcore.replay(run.folder).guarantee.provenance.door_premises == premises
+    assert run.guarantee.provenance.boundary_premises == premises
+    assert dpcore.replay(run.folder).guarantee.provenance.boundary_premises == premises
 
 
 def test_whatever_is_refused_before_anything_is_spent_leaves_no_folder(home):
@@ -123,9 +123,9 @@ def test_a_ledger_is_charged_before_records_are_opened(home):
 
 def test_a_sealed_run_tells_one_sentence_and_no_more(home, monkeypatch):
     (home / "s.yaml").write_text(SPEC + "sealed: true\n")
-    told = []
-    made = dpcore.run("s.yaml", progress=lambda *counts: told.append(counts))
-    assert (told, made.operator) == ([], {})
+    output = []
+    made = dpcore.run("s.yaml", progress=lambda *counts: output.append(counts))
+    assert (output, made.operator) == ([], {})
     assert [path.name for path in made.folder.iterdir()] == ["public"]
     assert dpcore.replay(made.folder).guarantee == made.guarantee
     with pytest.raises(SpecError, match="no operator channel to show a rehearsal on"):

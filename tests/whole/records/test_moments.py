@@ -122,8 +122,8 @@ def test_no_moment_near_the_ends_of_the_calendar_raises():
         rule = Dates(-719162.0, 2932896.0, zone=zone)
         assert find_misfits(rule, ends).tolist()[:2] == [True, True]
         assert encode_column(rule, ends).shape == (8, 1)
-    far = arrow.array([2**60, -(2**60), None], arrow.timestamp("s", "UTC"))
-    assert np.isnan(read_numbers(BERLIN, far)).all()
+    distance = arrow.array([2**60, -(2**60), None], arrow.timestamp("s", "UTC"))
+    assert np.isnan(read_numbers(BERLIN, distance)).all()
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -207,7 +207,7 @@ def test_a_run_counts_in_its_zone_and_says_by_which_rules(tmp_path):
     version = zone_rules("Europe/Berlin")
     lock = json.loads((outcome.folder / "public" / "spec.lock.json").read_text())
     assert lock["versions"]["tzdata Europe/Berlin"] == version
-    came, gone = outcome.guarantee.provenance.door_premises[-2:]
+    came, gone = outcome.guarantee.provenance.boundary_premises[-2:]
     assert f"Europe/Berlin by the rules of {version}" in came
     assert "counts in UTC (00:30 at +02:00" in gone
     dpcore.replay(outcome.folder)

@@ -367,8 +367,8 @@ def test_code_whose_changes_nobody_sees_is_admitted_for_development_alone(
         (info / "RECORD").unlink()
     with pytest.raises(RegistryError, match="plugins enable --editable stranger"):
         admit(candidate("stranger"), {"mechanisms": ["stranger.gaussian"]})
-    told = CliRunner().invoke(app, ["plugins", "enable", "--editable", "--yes", "stranger"])
-    assert told.exit_code == 0, told.output
+    output = CliRunner().invoke(app, ["plugins", "enable", "--editable", "--yes", "stranger"])
+    assert output.exit_code == 0, output.output
     assert not Index.user().entries["stranger"].digest
 
 
@@ -381,8 +381,12 @@ def test_a_guarantee_says_that_it_rests_on_code_that_may_change(plant, editable)
     marks = [text for text in plan.guarantee.basis.premises if "plugin stranger" in text]
     assert bool(marks) is editable, module
     # Locks hold what a bound takes for granted: a replay says the same in any registry.
-    asks = [ask for release in plan.schedule.releases for ask in release.asks.values()]
-    assert all({*marks} <= {*ask.sensitivity.premises} for ask in asks)
+    queries = [
+        planned_query
+        for release in plan.schedule.releases
+        for planned_query in release.queries.values()
+    ]
+    assert all({*marks} <= {*planned_query.sensitivity.premises} for planned_query in queries)
     unused = spec_of_text(SPEC.format(rest="mechanism: gaussian"), "s.yaml").price()
     assert not any("plugin" in text for text in unused.guarantee.basis.premises)
 
@@ -398,9 +402,9 @@ def test_examples_of_each_plugin_are_read_by_themselves(plant, tmp_path):
         hook = f"@hookimpl\ndef dpcore_examples():\n    return {{'of_{name}': {value}}}\n"
         plant(name, code=f"from pathlib import Path\nfrom dpcore import hookimpl\n{hook}")
         admit(candidate(name), {})
-    told = CliRunner().invoke(app, ["examples", "list"], env={"COLUMNS": "300"})
-    assert told.exit_code == 0, told.output
-    lines = {line.split()[0]: line for line in told.output.splitlines() if line.strip()}
+    output = CliRunner().invoke(app, ["examples", "list"], env={"COLUMNS": "300"})
+    assert output.exit_code == 0, output.output
+    lines = {line.split()[0]: line for line in output.output.splitlines() if line.strip()}
     assert "Shows that the others do no harm." in lines["of_good"]
     for name in ("missing", "folder", "binary"):
         assert "its plugin ships no readable file" in lines[f"of_{name}"]
@@ -508,7 +512,7 @@ def test_a_name_of_the_core_is_checked_without_importing_what_it_names():
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "caught"),
     [
         ("dpcore==0.2.*", r"needs dpcore==0.2.\*, 0.1.0 is installed: pip install"),
         ("dpcore-models==9", "needs dpcore-models==9, 0.1.0 is installed"),
@@ -516,13 +520,13 @@ def test_a_name_of_the_core_is_checked_without_importing_what_it_names():
         ("numpy>=99", None),
     ],
 )
-def test_the_gate_refuses_siblings_of_other_versions(monkeypatch, line, told):
+def test_the_gate_refuses_siblings_of_other_versions(monkeypatch, line, caught):
     monkeypatch.setattr("dpcore.registry.installations.metadata.requires", lambda name: [line])
     entry = Index.packaged().entries["linear"]
-    if told is None:
+    if caught is None:
         assert find("linear", entry).distribution == "dpcore-linear"
         return
-    with pytest.raises(RegistryError, match=told):
+    with pytest.raises(RegistryError, match=caught):
         find("linear", entry)
 
 

@@ -132,23 +132,23 @@ def stranger(tmp_path, monkeypatch):
     rows = zip(*table().values(), strict=True)
     lines = [",".join(table()), *(",".join(map(str, row)) for row in rows)]
     (tmp_path / "records.csv").write_text("\n".join(lines), "utf-8")
-    code, told = invoke(
+    code, output = invoke(
         "ledger", "create", "people", "--epsilon", 1, "--delta", 0, "--adjacency", "replace_one"
     )
-    assert code == 0, told
+    assert code == 0, output
     return module
 
 
 def test_a_strangers_mechanism_is_charged_to_a_ledger(stranger):
-    code, told = invoke("check", "spec.yaml", "--explain")
-    assert code == 0, told
-    assert "after this run pure releases of epsilon = 0.5" in told
-    code, told = invoke("run", "spec.yaml")
-    assert code == 0, told
-    code, told = invoke("ledger", "show", "people")
+    code, output = invoke("check", "spec.yaml", "--explain")
+    assert code == 0, output
+    assert "after this run pure releases of epsilon = 0.5" in output
+    code, output = invoke("run", "spec.yaml")
+    assert code == 0, output
+    code, output = invoke("ledger", "show", "people")
     assert code == 0
-    assert "1 x new_mechanism.pure" in told
-    assert "(0.5, 0), proved" in told
+    assert "1 x new_mechanism.pure" in output
+    assert "(0.5, 0), proved" in output
     assert invoke("ledger", "verify", "people", "--run", "runs/spec-0001")[0] == 0
     (charged,) = [row for row in Ledger.open("people").rows() if row.kind == "reserved"]
     (stored,) = charged.body["events"]
@@ -156,45 +156,46 @@ def test_a_strangers_mechanism_is_charged_to_a_ledger(stranger):
     Path("events.yaml").write_text(
         "adjacency: replace_one\nevents: [{event: new_mechanism.pure, loss: 0.25, count: 2}]\n"
     )
-    code, told = invoke("account", "events.yaml", "--delta", 0)
-    assert code == 0, told
-    assert "epsilon = 0.5" in told
+    code, output = invoke("account", "events.yaml", "--delta", 0)
+    assert code == 0, output
+    assert "epsilon = 0.5" in output
 
 
 def test_a_strangers_mechanism_is_falsified_and_audited(stranger):
-    code, told = invoke("falsify", "spec.yaml", "--effort", 0.05)
-    assert code == 0, told
-    assert "own.mean" in told or "MeanBound" in told
-    code, told = invoke("audit", "spec.yaml", "--effort", 0.01)
-    assert code == 0, told
+    code, output = invoke("falsify", "spec.yaml", "--effort", 0.05)
+    assert code == 0, output
+    assert "own.mean" in output or "MeanBound" in output
+    code, output = invoke("audit", "spec.yaml", "--effort", 0.01)
+    assert code == 0, output
 
 
 def test_a_ledger_outlives_the_plugin_that_charged_it(stranger, monkeypatch):
     assert invoke("run", "spec.yaml")[0] == 0
     with_it = Ledger.open("people").left()
     monkeypatch.setattr(Registry, "default", lambda: Registry.of())
-    alone = Ledger.open("people")
-    assert alone.left() == with_it
-    code, told = invoke("ledger", "show", "people")
+    single = Ledger.open("people")
+    assert single.left() == with_it
+    code, output = invoke("ledger", "show", "people")
     assert code == 0
-    assert "1 x new_mechanism.pure" in told
-    assert alone.spend(Charge.of(PureEvent(epsilon=0.25, adjacency=REPLACE_ONE))).epsilon < 0.2501
-    code, told = invoke("ledger", "verify", "people")
+    assert "1 x new_mechanism.pure" in output
+    assert single.spend(Charge.of(PureEvent(epsilon=0.25, adjacency=REPLACE_ONE))).epsilon < 0.2501
+    code, output = invoke("ledger", "verify", "people")
     assert code == 4
     assert (
-        "row 2 cannot be recomputed: no admitted plugin provides event 'new_mechanism.pure'" in told
+        "row 2 cannot be recomputed: no admitted plugin provides event 'new_mechanism.pure'"
+        in output
     )
     with pytest.raises(BudgetExceededError):
-        alone.spend(Charge.of(PureEvent(epsilon=0.26, adjacency=REPLACE_ONE)))
+        single.spend(Charge.of(PureEvent(epsilon=0.26, adjacency=REPLACE_ONE)))
 
 
 def test_an_event_without_its_hook_is_refused_and_charges_nothing(stranger, monkeypatch):
     monkeypatch.delitem(stranger.provides, "events")
     for command in ("check", "run"):
-        code, told = invoke(command, "spec.yaml")
+        code, output = invoke(command, "spec.yaml")
         assert code == 1
-        assert "dpcore_events" in told
-        assert "PureEvent" in told
+        assert "dpcore_events" in output
+        assert "PureEvent" in output
     assert [row.kind for row in Ledger.open("people").rows()] == ["created"]
 
 

@@ -24,7 +24,7 @@ print(limits() == (0, hard))
 resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
 print(limits() == (hard, hard))
 """
-DOORS = {
+BOUNDARIES = {
     "command": "from dpcore.console.app import app; app.callback(False, False)",
     "session": 'dpcore.Session(budget, people, {"x": [0.5]})',
     "plan": (
@@ -39,13 +39,13 @@ DOORS = {
 
 
 @pytest.mark.parametrize(
-    "door", ["command", "session", pytest.param("plan", marks=pytest.mark.slow)]
+    "release_through", ["command", "session", pytest.param("plan", marks=pytest.mark.slow)]
 )
-def test_the_soft_limit_alone_is_zero_once_records_are_there(door):
+def test_the_soft_limit_alone_is_zero_once_records_are_there(release_through):
     if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
         pytest.skip("core dumps are off in this process already")
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.replace("DOOR", DOORS[door])],
+        [sys.executable, "-c", SCRIPT.replace("DOOR", BOUNDARIES[release_through])],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.split() == ["True"] * 3

@@ -10,7 +10,7 @@ import pytest
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE
 from dpcore.metrics.means import MeanSquaredError
-from dpcore.metrics.paid import PrivateLook
+from dpcore.metrics.paid import PaidEvaluation
 from dpcore.models.features.identity import Identity
 from dpcore.private.engines.local import LocalEngine
 from dpcore.private.engines.records import EngineRecords
@@ -49,18 +49,18 @@ class Cut(Source):
 
 def test_a_spooled_hold_out_gives_its_batches_again_and_leaves_nothing(tmp_path):
     rows = {**table(30), "who": np.array([None, "x", 3.5] * 10, dtype=object)}
-    held = SpooledHoldOut(domain(30), tmp_path)
-    held.add({name: column[:20] for name, column in rows.items()}, 20)
-    held.add({name: column[:0] for name, column in rows.items()}, 0)
-    held.add({name: column[20:] for name, column in rows.items()}, 10)
-    assert len(held) == 30
-    assert [len(truth) for _, truth in held.batches()] == [20, 10]
-    again = held.table()
+    covered = SpooledHoldOut(domain(30), tmp_path)
+    covered.add({name: column[:20] for name, column in rows.items()}, 20)
+    covered.add({name: column[:0] for name, column in rows.items()}, 0)
+    covered.add({name: column[20:] for name, column in rows.items()}, 10)
+    assert len(covered) == 30
+    assert [len(truth) for _, truth in covered.batches()] == [20, 10]
+    again = covered.table()
     assert all(again[name].tolist() == column.tolist() for name, column in rows.items())
-    assert np.array_equal(held.labels(), rows["y"])
-    assert repr(held) == "HoldOut(private)"
-    spool = held._spool
-    del held
+    assert np.array_equal(covered.labels(), rows["y"])
+    assert repr(covered) == "HoldOut(private)"
+    spool = covered._spool
+    del covered
     gc.collect()
     assert spool._file.closed
     assert not [*tmp_path.iterdir()]
@@ -96,7 +96,7 @@ def test_the_hold_out_of_a_stream_is_that_of_the_table_and_nothing_is_a_table(ad
     rows = table(400)
     with LocalEngine(threads=1) as engine:
         whole, once = (
-            open_records(made.schedule, given, dpcore.SecretCoins.rehearsal(5), engine)
+            open_records(made.schedule, given, dpcore.SecretRandomness.rehearsal(5), engine)
             for given in (rows, Once(rows, 90))
         )
         assert isinstance(once.train, EngineRecords)
@@ -111,17 +111,17 @@ def test_what_is_paid_for_has_the_same_bits_from_a_source_as_from_a_table(size):
     made = price_learner(
         SufficientStatistics(features=Identity()),
         domain=domain(400),
-        coins=dpcore.PublicCoins(7),
+        randomness=dpcore.PublicRandomness(7),
         holdout=0.2,
-        look=PrivateLook(metrics=MSE, epsilon=0.3),
+        evaluation=PaidEvaluation(metrics=MSE, epsilon=0.3),
         epsilon=2.0,
     )
     rows = table(400)
-    whole = made.run(rows, secret=dpcore.SecretCoins.rehearsal(5))
+    whole = made.run(rows, secret=dpcore.SecretRandomness.rehearsal(5))
     with LocalEngine(threads=1) as engine:
-        cut = made.run(Cut(rows, size), secret=dpcore.SecretCoins.rehearsal(5), engine=engine)
+        cut = made.run(Cut(rows, size), secret=dpcore.SecretRandomness.rehearsal(5), engine=engine)
         bits = [[a.value.tobytes() for a in o.answers["evaluation"]] for o in (whole, cut)]
         assert bits[0] == bits[1]
-        told = [evaluate(made, outcome, MSE)["release"]["mse"] for outcome in (whole, cut)]
+        report = [evaluate(made, outcome, MSE)["release"]["mse"] for outcome in (whole, cut)]
     for name in ("private", "constant", "without noise"):
-        assert math.isclose(told[0][name], told[1][name], rel_tol=1e-6)
+        assert math.isclose(report[0][name], report[1][name], rel_tol=1e-6)

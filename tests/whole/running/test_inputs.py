@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import starters
-from starters import Adding, Loose, Reaching, Telling
+from starters import Adding, Loose, Reaching, Sensitive
 from trespassers import MeanBound
 
 import dpcore
-from dpcore import PublicCoins, Registry, Release
+from dpcore import PublicRandomness, Registry, Release
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import SpecError
 from dpcore.private.release_context import wide_open
@@ -49,18 +49,18 @@ def plan_of(*entries):
         )
         for number, (learner, inputs) in enumerate(entries)
     ]
-    return price_request(releases=releases, coins=PublicCoins(3))
+    return price_request(releases=releases, randomness=PublicRandomness(3))
 
 
 def test_a_release_starts_from_the_published_object_of_an_earlier_one():
-    plan = plan_of((Telling(), ()), (Adding(), ("r0",)), (Adding(), ("r1", "r0")))
+    plan = plan_of((Sensitive(), ()), (Adding(), ("r0",)), (Adding(), ("r1", "r0")))
     outcome = plan.run(table(), replaying=HERE)
     noisy = [outcome.answers[f"r{number}"][0].value[0] for number in range(3)]
     assert len(set(noisy)) == 3
     assert [*outcome.models["r1"].values] == [noisy[1], noisy[0]]
     assert [*outcome.models["r2"].values] == [noisy[2], noisy[1], noisy[0], noisy[0]]
     values = {name: [answer.value for answer in own] for name, own in outcome.answers.items()}
-    again = rebuild(isolate(plan.schedule.releases), values, outcome.coins)
+    again = rebuild(isolate(plan.schedule.releases), values, outcome.randomness)
     assert [*again["r2"].values] == [*outcome.models["r2"].values]
 
 
@@ -93,8 +93,8 @@ def test_the_learner_that_reaches_for_state_finds_it_where_nothing_is_copied(mon
 
 
 def test_every_instance_gets_a_copy_of_its_own():
-    plan = plan_of((Telling(), ()), (Adding(), ("r0",)))
-    outcome = plan.run(table(), door=wide_open, replaying=HERE)
+    plan = plan_of((Sensitive(), ()), (Adding(), ("r0",)))
+    outcome = plan.run(table(), release_through=wide_open, replaying=HERE)
     mean = table()["y"].mean()
     assert outcome.models["r1"].values == pytest.approx([mean, mean])
 
@@ -110,7 +110,7 @@ def test_every_instance_gets_a_copy_of_its_own():
 )
 def test_only_earlier_releases_are_taken(inputs, message):
     with pytest.raises(SpecError, match=message):
-        plan_of((Telling(), ()), (Adding(), inputs), (Telling(), ()))
+        plan_of((Sensitive(), ()), (Adding(), inputs), (Sensitive(), ()))
 
 
 def test_a_sweeps_points_each_start_from_their_own(tmp_path):

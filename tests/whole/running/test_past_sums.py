@@ -9,7 +9,7 @@ import pytest
 from turns import Remembers, Spies, Steps
 
 import dpcore
-from dpcore import ADD_REMOVE, SecretCoins
+from dpcore import ADD_REMOVE, SecretRandomness
 from dpcore.claims.mechanisms.noise.grid import Grid
 from dpcore.domain.domain import People
 from dpcore.errors import ContractError, ReleaseError
@@ -18,7 +18,7 @@ from dpcore.private.engines.local import LocalEngine
 from dpcore.private.opening import open_table
 from dpcore.private.release_context import Conversation, PastSums, wide_open
 from dpcore.private.runtime import collect_answers
-from dpcore.private.sampling import draw, scheme_of_ask, select
+from dpcore.private.sampling import draw, scheme_of_query, select
 from dpcore.published.formats import FORMAT, format_of
 from dpcore.published.lock import describe
 from dpcore.query import Sum, SumQuery
@@ -33,12 +33,12 @@ from doubles import domain, table
 BANDS = (64, 32, 24)
 
 
-def planned(*, asks=7, people=None, probability=0.7, bands=BANDS, kind=Steps, **fields):
+def planned(*, query_count=7, people=None, probability=0.7, bands=BANDS, kind=Steps, **fields):
     """A plan of `Steps` over three groups."""
     persons = None if people is None else People(column="id", records=people)
     return price_learner(
         kind(
-            asks=asks,
+            query_count=query_count,
             bands=bands,
             sampling=Cyclic(groups=3, probability=probability),
             **fields,
@@ -54,21 +54,21 @@ def rows(count=300, persons=None):
 
 
 def conversation(plan, records, **fields):
-    secret = SecretCoins.rehearsal(3)
+    secret = SecretRandomness.rehearsal(3)
     train = open_table(plan.request, records, secret).train
-    coins = plan.coins or dpcore.PublicCoins(1)
-    return Conversation(number=0, records=train, coins=coins, secret=secret, **fields)
+    randomness = plan.randomness or dpcore.PublicRandomness(1)
+    return Conversation(number=0, records=train, randomness=randomness, secret=secret, **fields)
 
 
 @pytest.mark.parametrize("persons", [None, 100])
 def test_nobody_is_seen_twice_within_as_many_asks_as_there_are_groups(persons):
     plan = planned(people=None if persons is None else 3)
     (scheduled,) = plan.schedule.releases
-    query = scheduled.asks["steps"].query
-    held = conversation(plan, rows(persons=persons))
-    units = len(held.records) if persons is None else persons
+    query = scheduled.queries["steps"].query
+    covered = conversation(plan, rows(persons=persons))
+    units = len(covered.records) if persons is None else persons
     key = (lambda seen: seen.features[:, 0]) if persons is None else (lambda seen: seen.persons)
-    seen = [set(key(held.select_records(query, number)).tolist()) for number in range(1, 8)]
+    seen = [set(key(covered.select_records(query, number)).tolist()) for number in range(1, 8)]
     for first, second in itertools.combinations(range(7), 2):
         if (second - first) % 3:
             assert not seen[first] & seen[second]
@@ -82,9 +82,12 @@ def test_nobody_is_seen_twice_within_as_many_asks_as_there_are_groups(persons):
 def test_groups_are_of_about_equal_size_and_apart_from_every_asks_words():
     sampling, counts, overlaps = Cyclic(groups=2, probability=0.5), [], []
     for seed in range(30):
-        coins = SecretCoins.rehearsal(seed)
-        turns = [scheme_of_ask(sampling, number, coins.sampling(0, "q", 0)) for number in (1, 2, 3)]
-        words = [coins.sampling(0, "q", number).by_place for number in (1, 2, 3)]
+        randomness = SecretRandomness.rehearsal(seed)
+        turns = [
+            scheme_of_query(sampling, number, randomness.sampling(0, "q", 0))
+            for number in (1, 2, 3)
+        ]
+        words = [randomness.sampling(0, "q", number).by_place for number in (1, 2, 3)]
         first, second, third = (
             select(turn, word, 1000, 1000, None).contains(0, 1000)
             for turn, word in zip(turns, words, strict=True)
@@ -99,73 +102,73 @@ def test_groups_are_of_about_equal_size_and_apart_from_every_asks_words():
 
 def test_a_selection_in_blocks_is_that_in_one_piece_and_of_a_table():
     plan = planned()
-    held = conversation(plan, rows())
-    coins, sampling = SecretCoins.rehearsal(3), Cyclic(groups=3, probability=0.7)
+    covered = conversation(plan, rows())
+    randomness, sampling = SecretRandomness.rehearsal(3), Cyclic(groups=3, probability=0.7)
     for number in range(1, 5):
-        turn = scheme_of_ask(sampling, number, coins.sampling(0, "steps", 0))
-        words = coins.sampling(0, "steps", number).by_place
+        turn = scheme_of_query(sampling, number, randomness.sampling(0, "steps", 0))
+        words = randomness.sampling(0, "steps", number).by_place
         chosen = select(turn, words, 300, 300, None)
         in_blocks = np.concatenate([chosen.contains(start, 50) for start in range(0, 300, 50)])
         query = SumQuery(
             name="steps", shape=(1,), distance="l2", sampling=sampling, sum=Sum(clip=1.0)
         )
-        seen = held.select_records(query, number).features
-        assert np.array_equal(seen, held.records.features[in_blocks])
+        seen = covered.select_records(query, number).features
+        assert np.array_equal(seen, covered.records.features[in_blocks])
 
 
 def test_a_scheme_without_its_turn_draws_nothing():
-    held = conversation(planned(), rows())
+    covered = conversation(planned(), rows())
     with pytest.raises(ContractError, match="by turns"):
-        draw(Cyclic(groups=2), held.records, SecretCoins.rehearsal(1).sampling(0, "q", 1))
+        draw(Cyclic(groups=2), covered.records, SecretRandomness.rehearsal(1).sampling(0, "q", 1))
 
 
-def sums_of(held, plan, asks=7):
+def sums_of(covered, plan, query_count=7):
     """x_t by hand: signs of the records that each ask sees."""
     (scheduled,) = plan.schedule.releases
-    query = scheduled.asks["steps"].query
+    query = scheduled.queries["steps"].query
     return [
-        np.sign(held.select_records(query, number).features[:, 0]).sum()
-        for number in range(1, asks + 1)
+        np.sign(covered.select_records(query, number).features[:, 0]).sum()
+        for number in range(1, query_count + 1)
     ]
 
 
-def quiet_values(release, held):
+def quiet_values(release, covered):
     """What every ask releases, without its noise."""
-    answers, _ = collect_answers(release, attrs.evolve(held, door=wide_open))
+    answers, _ = collect_answers(release, attrs.evolve(covered, release_through=wide_open))
     return [answer.value[0] for answer in answers]
 
 
 def test_an_answer_is_the_weighted_sum_of_the_last_sums_plus_noise_on_the_grid():
     plan = planned()
-    held = conversation(plan, rows())
+    covered = conversation(plan, rows())
     (release,) = isolate(plan.schedule.releases)
-    (ask,) = plan.schedule.asks
-    sums = sums_of(held, plan)
+    (planned_query,) = plan.schedule.queries
+    sums = sums_of(covered, plan)
     weighted = [
         sum(k * sums[t - i] for i, k in enumerate(BANDS) if i <= t) for t in range(len(sums))
     ]
-    quiet = quiet_values(release, held)
+    quiet = quiet_values(release, covered)
     assert quiet == weighted
     assert np.allclose(solved(BANDS, quiet), sums, atol=1e-9)
-    step = ask.mechanism.grid(ask.query, ask.taken).step
-    for number, answer in enumerate(collect_answers(release, held)[0]):
-        noise = held.noise(ask.query, number + 1)
+    step = planned_query.mechanism.grid(planned_query.query, planned_query.taken).step
+    for number, answer in enumerate(collect_answers(release, covered)[0]):
+        noise = covered.noise(planned_query.query, number + 1)
         exact = Exact.of(np.array([weighted[number]], dtype=np.int64), 0)
-        alone = ask.release(exact, ask.query, noise)
-        assert answer.value == alone
+        single = planned_query.release(exact, planned_query.query, noise)
+        assert answer.value == single
         assert (answer.value / step) % 1 == 0
     # A second conversation of the same plan begins without past sums.
-    again = quiet_values(release, held)
+    again = quiet_values(release, covered)
     assert again == weighted
 
 
 def test_a_run_publishes_answers_from_which_anyone_solves_and_rebuilds():
     plan = planned(adaptive=True)
-    outcome = plan.run(rows(), secret=SecretCoins.rehearsal(3))
+    outcome = plan.run(rows(), secret=SecretRandomness.rehearsal(3))
     (model,) = outcome.models.values()
     assert np.allclose(model.estimates, solved(BANDS, model.answers))
     with LocalEngine(rows=32) as engine:
-        other = plan.run(rows(), secret=SecretCoins.rehearsal(3), engine=engine)
+        other = plan.run(rows(), secret=SecretRandomness.rehearsal(3), engine=engine)
     (behind,) = other.models.values()
     assert behind.answers.shape == model.answers.shape
 
@@ -199,7 +202,7 @@ def test_past_sums_end_with_the_answers_whoever_looks_for_them():
     assert model.answers.tolist() == [0]
     Spies.sums.clear()
     with pytest.raises(ReleaseError, match="nothing is released"):
-        planned(kind=Spies, tells=True).run(rows(), replaying=HERE)
+        planned(kind=Spies, reports_misfits=True).run(rows(), replaying=HERE)
 
 
 def test_weights_stand_in_the_lock_of_a_query_that_has_some_and_in_no_other():

@@ -15,7 +15,7 @@ from dpcore.errors import ContractError, NoClaimError, ParameterError, SourceErr
 from dpcore.exact import Exact
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.metrics.means import MeanAbsoluteError
-from dpcore.metrics.paid import PrivateLook
+from dpcore.metrics.paid import PaidEvaluation
 from dpcore.models.features.identity import Identity
 from dpcore.private.engines.base import Task
 from dpcore.private.engines.local import LocalEngine
@@ -60,7 +60,7 @@ def of_persons(records=3, adjacency=ADD_REMOVE, learner=None, **fields):
         learner or ClippedGradient(features=Identity(), clip=0.3, steps=2),
         domain=attrs.evolve(domain(), exact=None, limit=2000, people=people),
         adjacency=relation,
-        coins=dpcore.PublicCoins(7),
+        randomness=dpcore.PublicRandomness(7),
         epsilon=2.0,
         **fields,
     )
@@ -76,7 +76,7 @@ def visits(persons=60, seed=1):
 
 
 def opened(made, rows, seed=5):
-    return open_table(made.request, rows, dpcore.SecretCoins.rehearsal(seed))
+    return open_table(made.request, rows, dpcore.SecretRandomness.rehearsal(seed))
 
 
 def whose(records):
@@ -114,16 +114,16 @@ def test_a_person_split_across_parts_and_blocks_is_one_person(cuts):
 def test_persons_are_held_out_as_a_whole():
     rows, made = visits(), of_persons(holdout=0.4)
     found = opened(made, rows)
-    trained, held = whose(found.train), Counter(np.asarray(found.holdout["a"]).tolist())
-    assert not trained.keys() & held.keys()
-    assert len(trained) + len(held) == 60
-    assert 10 < len(held) < 40
-    assert max(held.values()) == 3
+    trained, hold_out = whose(found.train), Counter(np.asarray(found.holdout["a"]).tolist())
+    assert not trained.keys() & hold_out.keys()
+    assert len(trained) + len(hold_out) == 60
+    assert 10 < len(hold_out) < 40
+    assert max(hold_out.values()) == 3
     assert "id" not in found.holdout
     with LocalEngine(rows=32) as engine:
-        secret = dpcore.SecretCoins.rehearsal(5)
+        secret = dpcore.SecretRandomness.rehearsal(5)
         parted = open_source(made.request, Pieces(rows, (9,)), secret, engine)
-        assert Counter(np.asarray(parted.holdout["a"]).tolist()) == held
+        assert Counter(np.asarray(parted.holdout["a"]).tolist()) == hold_out
         assert len(parted.train) == len(found.train)
 
 
@@ -132,16 +132,16 @@ def test_a_sample_has_all_used_records_of_a_person_or_none():
     train, sampling = opened(made, rows).train, Poisson(probability=0.5)
     used, sizes = whose(train), []
     for seed in range(40):
-        stream = dpcore.SecretCoins.rehearsal(seed).sampling(0, "q", 1)
+        stream = dpcore.SecretRandomness.rehearsal(seed).sampling(0, "q", 1)
         drawn = whose(draw(sampling, train, stream))
         assert all(count == used[person] for person, count in drawn.items())
         sizes.append(len(drawn))
     assert abs(np.mean(sizes) - 30) < 4 * np.sqrt(15 / 40)
     with LocalEngine(rows=32) as engine:
-        secret = dpcore.SecretCoins.rehearsal(5)
-        held = open_source(made.request, Pieces(rows, (9, 70)), secret, engine).train
-        words = dpcore.SecretCoins.rehearsal(1).sampling(0, "q", 1).by_place
-        chosen = held.sampled(select_persons(sampling, words, held.used))
+        secret = dpcore.SecretRandomness.rehearsal(5)
+        covered = open_source(made.request, Pieces(rows, (9, 70)), secret, engine).train
+        words = dpcore.SecretRandomness.rehearsal(1).sampling(0, "q", 1).by_place
+        chosen = covered.sampled(select_persons(sampling, words, covered.used))
         task = Task(part=persons_of, zero=ZERO, split=chosen.split, sample=chosen.sample)
         (counts,) = engine.total(task)
         found = {n / 64: c for n, c in enumerate(counts.floats()) if c}
@@ -195,10 +195,10 @@ def test_the_limit_is_about_the_records_that_are_used():
     rows = {**table(100), "id": ["one"] * 100}
     made = of_persons()
     few = attrs.evolve(made.request, domain=attrs.evolve(made.request.domain, limit=3))
-    assert len(open_table(few, rows, dpcore.SecretCoins.rehearsal(1)).train) == 3
+    assert len(open_table(few, rows, dpcore.SecretRandomness.rehearsal(1)).train) == 3
     fewer = attrs.evolve(made.request, domain=attrs.evolve(made.request.domain, limit=2))
     with pytest.raises(SourceError, match="at most 2 records"):
-        open_table(fewer, rows, dpcore.SecretCoins.rehearsal(1))
+        open_table(fewer, rows, dpcore.SecretRandomness.rehearsal(1))
 
 
 def test_unit_and_domain_must_agree():
@@ -248,9 +248,9 @@ def test_a_persons_column_is_no_feature_and_no_target(column):
 
 
 def test_no_private_look_at_persons():
-    look = PrivateLook(metrics={"mae": MeanAbsoluteError()}, epsilon=0.1)
+    evaluation = PaidEvaluation(metrics={"mae": MeanAbsoluteError()}, epsilon=0.1)
     with pytest.raises(NoClaimError, match="private look"):
-        of_persons(look=look, holdout=0.2)
+        of_persons(evaluation=evaluation, holdout=0.2)
 
 
 @pytest.mark.parametrize(
@@ -258,22 +258,22 @@ def test_no_private_look_at_persons():
 )
 def test_no_other_sampling_draws_of_persons(sampling):
     rows, made = visits(), of_persons()
-    held = Conversation(
-        number=0, records=opened(made, rows).train, coins=dpcore.PublicCoins(1),
-        secret=dpcore.SecretCoins.rehearsal(1),
+    covered = Conversation(
+        number=0, records=opened(made, rows).train, randomness=dpcore.PublicRandomness(1),
+        secret=dpcore.SecretRandomness.rehearsal(1),
     )  # fmt: skip
-    query = attrs.evolve(made.schedule.asks[0].query, sampling=sampling)
+    query = attrs.evolve(made.schedule.queries[0].query, sampling=sampling)
     with pytest.raises(ContractError, match="draws no persons"):
-        held.select_records(query, 1)
+        covered.select_records(query, 1)
 
 
 def test_the_guarantee_says_whom_it_protects():
-    told = of_persons(5).guarantee
-    text = " ".join(told.paragraph().split())
+    report = of_persons(5).guarantee
+    text = " ".join(report.paragraph().split())
     assert "in all records of one person, of whom at most 5 are used" in text
     assert "one person is at most one record" not in text
     assert "of each at most 5, chosen in secret for the whole run, are used" in text
-    assert told.to_dict()["adjacency"] == "add_remove of a person (5 records at most)"
+    assert report.to_dict()["adjacency"] == "add_remove of a person (5 records at most)"
 
 
 def test_a_ledger_keeps_to_its_unit(tmp_path, monkeypatch):

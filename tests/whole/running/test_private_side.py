@@ -23,7 +23,7 @@ from trespassers import (
 )
 
 import dpcore
-from dpcore import REPLACE_ONE, PublicCoins, Registry, Release
+from dpcore import REPLACE_ONE, PublicRandomness, Registry, Release
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import NotPublishedError, ReleaseError
 from dpcore.private.release_context import wide_open
@@ -35,9 +35,9 @@ from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.learners.learners import learner_verdicts
 from dpcore_attacks.laws.learners.private_side import (
-    COINS_KEEP_NOTHING,
     NOT_KEPT,
     NOTHING_LEFT,
+    RANDOMNESS_KEEPS_NOTHING,
     private_side_verdicts,
 )
 
@@ -77,14 +77,14 @@ def plan_of(*learners):
         )
         for number, one in enumerate(learners)
     ]
-    return price_request(releases=releases, coins=PublicCoins(3))
+    return price_request(releases=releases, randomness=PublicRandomness(3))
 
 
 def test_an_honest_cache_never_serves_another_group():
     plan = plan_of(HonestCache())
     for seed in (1, 2):
         people = table(seed=seed)
-        (answer,) = plan.run(people, door=wide_open).answers["r0"]
+        (answer,) = plan.run(people, release_through=wide_open).answers["r0"]
         assert answer.value[0] == pytest.approx(people["y"].mean())
 
 
@@ -94,7 +94,7 @@ def test_what_a_private_function_writes_into_what_it_was_given_is_not_published(
     for _ in range(2):
         outcome = plan.run(table())
         assert not outcome.models["r0"].values.any()
-    again = rebuild(isolate(plan.schedule.releases), {"r0": [np.zeros(1)]}, outcome.coins)
+    again = rebuild(isolate(plan.schedule.releases), {"r0": [np.zeros(1)]}, outcome.randomness)
     assert not again["r0"].values.any()
 
 
@@ -157,13 +157,13 @@ def test_a_whole_run_publishes_nothing_of_a_global_and_stays_spent(tmp_path, mon
     spec = dpcore.load_spec("s.yaml", registry)
     book = dpcore.Ledger.create("people", epsilon=10, delta=1e-4, adjacency=REPLACE_ONE)
     full = book.left()
-    told = "The sealed run failed; nothing was released." if sealed else "saw no record"
+    caught = "The sealed run failed; nothing was released." if sealed else "saw no record"
     records = table()
     if sealed:  # which takes no table
         header, rows = ",".join(records), np.column_stack([*records.values()])
         np.savetxt("people.csv", rows, fmt="%.17g", delimiter=",", header=header, comments="")
         records = dpcore.read_csv("people.csv")
-    with pytest.raises((ReleaseError, NotPublishedError), match=told):
+    with pytest.raises((ReleaseError, NotPublishedError), match=caught):
         dpcore.run(spec, table=records, ledger=book)
     assert book.left() != full
     assert not list((tmp_path / "runs").iterdir())
@@ -206,8 +206,8 @@ def test_copies_are_of_the_moment_before_and_arrays_cannot_be_written_to():
     ("learner", "broken"),
     [
         (Mean(), set()),
-        (HonestCache(), {COINS_KEEP_NOTHING}),
-        (Smuggler(), {COINS_KEEP_NOTHING}),
+        (HonestCache(), {RANDOMNESS_KEEPS_NOTHING}),
+        (Smuggler(), {RANDOMNESS_KEEPS_NOTHING}),
         (ByGlobal(), {NOTHING_LEFT}),
         (ByClass(), {NOTHING_LEFT}),
         (ByAsking(), {NOTHING_LEFT}),

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import starters
-from starters import Adding, Starting, Telling
+from starters import Adding, Sensitive, Starting
 from trespassers import MeanBound
 
 import dpcore
@@ -99,10 +99,14 @@ def planned(public, *entries, **fields):
 
 def test_a_learner_starts_from_public_records_and_all_that_rests_on_them_says_so():
     plan = planned(
-        {"survey": survey()}, (Starting(), ("survey",)), (Adding(), ("r0",)), (Telling(), ())
+        {"survey": survey()}, (Starting(), ("survey",)), (Adding(), ("r0",)), (Sensitive(), ())
     )
     (premise,) = (text for text in plan.guarantee.basis.premises if text.startswith(PREMISE))
-    assert [ask.premises for ask in plan.guarantee.basis.queries] == [(premise,), (premise,), ()]
+    assert [planned_query.premises for planned_query in plan.guarantee.basis.queries] == [
+        (premise,),
+        (premise,),
+        (),
+    ]
     outcome = plan.run(table(), replaying=HERE)
     assert outcome.guarantee.basis.premises == plan.guarantee.basis.premises
     assert premise.split(" (")[0] in " ".join(outcome.guarantee.paragraph().split())
@@ -113,11 +117,11 @@ def test_a_learner_starts_from_public_records_and_all_that_rests_on_them_says_so
 
 def test_the_noise_and_the_price_do_not_depend_on_public_records():
     public = {"survey": survey()}
-    with_records = planned(public, (Starting(), ("survey",)), coins=dpcore.PublicCoins(3))
-    without = planned({}, (Starting(), ()), coins=dpcore.PublicCoins(3))
+    with_records = planned(public, (Starting(), ("survey",)), randomness=dpcore.PublicRandomness(3))
+    without = planned({}, (Starting(), ()), randomness=dpcore.PublicRandomness(3))
     assert with_records.guarantee.epsilon == without.guarantee.epsilon
-    asks = [plan.schedule.asks[0] for plan in (with_records, without)]
-    assert asks[0].mechanism == asks[1].mechanism
+    queries = [plan.schedule.queries[0] for plan in (with_records, without)]
+    assert queries[0].mechanism == queries[1].mechanism
     assert with_records.charge() == without.charge()
 
 
@@ -177,7 +181,7 @@ def test_a_learner_reads_no_public_records_that_its_release_does_not_name():
     with pytest.raises(SpecError, match=r"or public records, each once \(survey\), got 'surveys'"):
         planned({"survey": survey()}, (Starting(), ("surveys",)))
     with pytest.raises(SpecError, match="give the release another name"):
-        planned({"r0": survey()}, (Starting(), ("r0",)), (Telling(), ()))
+        planned({"r0": survey()}, (Starting(), ("r0",)), (Sensitive(), ()))
 
 
 def test_what_is_done_to_the_frame_later_reaches_no_run():
@@ -193,7 +197,7 @@ def test_a_whole_run_locks_the_digest_and_replays_with_the_file_alone(place, pub
     lock = json.loads((published.kept / "spec.lock.json").read_text())
     assert lock["plan"]["public_records"] == {"survey": DIGEST}
     guarantee = json.loads((published.kept / "guarantee.json").read_text())
-    rests = [[*ask.get("premises", [])] for ask in guarantee["asks"]]
+    rests = [[*query.get("premises", [])] for query in guarantee["asks"]]
     assert [len(texts) for texts in rests] == [1, 1, 0]
     with pytest.raises(ReplayError, match="needs the public records 'survey' whose SHA-256"):
         replayed(published)
@@ -258,14 +262,14 @@ def test_private_records_are_not_public(place, how, sealed):
     assert (place / "mine.ledger").read_bytes() == entries
 
 
-@pytest.mark.parametrize("door", ["run", "session"])
+@pytest.mark.parametrize("release_through", ["run", "session"])
 @pytest.mark.parametrize("form", ["the same", "a neighbour"])
-def test_whether_a_guess_is_the_private_table_changes_nothing(door, form):
+def test_whether_a_guess_is_the_private_table_changes_nothing(release_through, form):
     """Whoever may declare public records would read the table off such refusals, at no cost."""
     guess = table()
     if form == "a neighbour":
         guess["y"][3] = 0.75 - guess["y"][3]
-    if door == "run":
+    if release_through == "run":
         planned({"survey": guess}, (Starting(), ("survey",))).run(table(), replaying=HERE)
         return
     budget, made = PrivacyBudget(epsilon=10, delta=1e-5), Registry.of(starters)
@@ -329,7 +333,7 @@ class TestSession:
             first.values[:] = 9.0
             second = session.release(Adding(), epsilon=1, inputs=["first"])
             third = session.release(Starting(), epsilon=1, inputs=["survey"])
-            plain = session.release(Telling(), epsilon=1)
+            plain = session.release(Sensitive(), epsilon=1)
         assert [*second.values][1:] == values
         assert {0.625, -1.0} <= {*values}
         assert plain.values.size == 1 < third.values.size
@@ -344,7 +348,7 @@ class TestSession:
             with pytest.raises(
                 SpecError, match=r"or public records, each once \(self\), got 'first'"
             ):
-                session.release(Telling(), epsilon=1, inputs=["first"])
+                session.release(Sensitive(), epsilon=1, inputs=["first"])
             assert session.left == left
 
     def test_a_public_frame_of_inferred_types_is_refused(self):

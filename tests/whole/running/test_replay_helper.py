@@ -11,7 +11,7 @@ import time
 import pytest
 from trespassers import STORE, ByBox, ByGlobal, ByUnsendable, Mean, MeanBound, Talking
 
-from dpcore import Domain, PrivacyBudget, PublicCoins, Range, Release, Session
+from dpcore import Domain, PrivacyBudget, PublicRandomness, Range, Release, Session
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import ContractError, ReleaseError
 from dpcore.ledger.filters import BudgetExceededError
@@ -49,7 +49,7 @@ def helper(one_process):
 
 def plan_of(learner):
     release = Release(learner=learner, mechanism=Gaussian(), bound=MeanBound(), name="r")
-    return price_request(releases=[release], coins=PublicCoins(3))
+    return price_request(releases=[release], randomness=PublicRandomness(3))
 
 
 def processes(monkeypatch):

@@ -8,10 +8,10 @@ import pytest
 from dpcore import (
     REPLACE_ONE,
     OneShot,
-    PublicCoins,
+    PublicRandomness,
     Query,
     Release,
-    SecretCoins,
+    SecretRandomness,
     Sensitivity,
     SensitivityBound,
 )
@@ -47,24 +47,24 @@ class Total(OneShot):
     total = True
     factor: float = 1.0
     hidden: float = attrs.field(default=0.0, eq=False)
-    coins: bool = False
-    asks: tuple[str, ...] = ("sum",)
+    randomness: bool = False
+    query_names: tuple[str, ...] = ("sum",)
     sampling: Order | None = None
 
     def queries(self, public):
         shared = {"shape": (2,), "distance": "l2", "sampling": self.sampling}
-        return tuple(Query(name=name, **shared) for name in self.asks)
+        return tuple(Query(name=name, **shared) for name in self.query_names)
 
     def statistic(self, query, records, public, secret):
         COMPUTED.append(query.name)
-        drawn = secret.stream("own").uniform(2) if self.coins else np.zeros(2)
+        drawn = secret.stream("own").uniform(2) if self.randomness else np.zeros(2)
         return self.factor * np.array([records.labels.sum(), self.hidden + len(query.name)]) + drawn
 
     def assemble(self, answers, public):
         zero = np.zeros(public.domain.width)
         return LinearModel(
             domain=public.domain,
-            features=Identity().drawn(public.domain, public.coins),
+            features=Identity().drawn(public.domain, public.randomness),
             coefficients=zero,
         )
 
@@ -76,18 +76,18 @@ class Two(SensitivityBound):
         return Sensitivity(value=40.0, distance="l2", adjacency=REPLACE_ONE, source="made up")
 
 
-def run(*learners, door=None, shares=None, records=20):
-    shares = shares or [1.0] * len(learners)
+def run(*learners, release_through=None, fractions=None, records=20):
+    fractions = fractions or [1.0] * len(learners)
     releases = [
-        Release(name=f"r{k}", learner=learner, mechanism=Gaussian(), bound=Two(), share=share)
-        for k, (learner, share) in enumerate(zip(learners, shares, strict=True))
+        Release(name=f"r{k}", learner=learner, mechanism=Gaussian(), bound=Two(), share=fraction)
+        for k, (learner, fraction) in enumerate(zip(learners, fractions, strict=True))
     ]
     plan = price_request(domain=domain(records, 2), releases=releases, on_invalid="project")
     rng = np.random.default_rng(0)
     names = [*plan.request.domain.columns, plan.request.domain.target]
     people = {name: rng.uniform(-1, 1, records) for name in names}
-    how = {} if door is None else {"door": door}
-    return plan.run(people, secret=SecretCoins.rehearsal(1), **how)
+    how = {} if release_through is None else {"release_through": release_through}
+    return plan.run(people, secret=SecretRandomness.rehearsal(1), **how)
 
 
 def values(outcome):
@@ -98,46 +98,48 @@ def test_equal_releases_compute_once_and_each_gets_noise_of_its_own():
     released = values(run(Total(), Total(), Total()))
     assert COMPUTED == ["sum"]
     assert len({value.tobytes() for value in released}) == 3
-    exact = values(run(Total(), Total(), Total(), door=wide_open))
+    exact = values(run(Total(), Total(), Total(), release_through=wide_open))
     assert np.array_equal(exact[0], exact[1])
     assert np.array_equal(exact[0], exact[2])
 
 
 @pytest.mark.parametrize(
     "other",
-    [Total(factor=2.0), Total(hidden=3.0), Total(asks=("other",)), Total(factor=-1.0)],
+    [Total(factor=2.0), Total(hidden=3.0), Total(query_names=("other",)), Total(factor=-1.0)],
 )
 def test_whatever_differs_is_computed_anew(other):
-    together = values(run(Total(), other, door=wide_open))
+    together = values(run(Total(), other, release_through=wide_open))
     assert len(COMPUTED) == 2
-    alone = values(run(other, door=wide_open))
-    assert np.array_equal(together[1], alone[0])
+    single = values(run(other, release_through=wide_open))
+    assert np.array_equal(together[1], single[0])
 
 
 def test_every_query_of_a_learner_is_its_own():
-    first, second = values(run(Total(asks=("sum", "other")), door=wide_open))
+    first, second = values(run(Total(query_names=("sum", "other")), release_through=wide_open))
     assert COMPUTED == ["sum", "other"]
     assert second[1] - first[1] == len("other") - len("sum")
 
 
 def test_what_reads_secret_coins_is_computed_anew():
-    first, second = values(run(Total(coins=True), Total(coins=True), door=wide_open))
+    first, second = values(
+        run(Total(randomness=True), Total(randomness=True), release_through=wide_open)
+    )
     assert len(COMPUTED) == 2
     assert not np.array_equal(first, second)
 
 
 def test_another_hint_is_another_computation():
-    run(Total(), Total(), shares=[1.0, 3.0])
+    run(Total(), Total(), fractions=[1.0, 3.0])
     assert len(COMPUTED) == 2
 
 
 def test_no_release_can_change_what_the_next_one_gets():
-    def spoils(ask, query, value, noise):
+    def spoils(planned_query, query, value, noise):
         kept = value.copy()
         value[:] = 0
         return kept
 
-    first, second = values(run(Total(), Total(), door=spoils))
+    first, second = values(run(Total(), Total(), release_through=spoils))
     assert len(COMPUTED) == 1
     assert np.array_equal(first, second)
     assert first.any()
@@ -160,7 +162,7 @@ def test_an_evaluation_fits_equal_learners_once():
         Release(name=name, learner=Total(), mechanism=Gaussian(), bound=Two()) for name in "ab"
     ]
     plan = price_request(domain=domain(20, 2), releases=releases, holdout=0.2, on_invalid="project")
-    outcome = plan.run(table(20, 2), secret=SecretCoins.rehearsal(1))
+    outcome = plan.run(table(20, 2), secret=SecretRandomness.rehearsal(1))
     COMPUTED.clear()
     found = evaluate(plan, outcome, {"mse": MeanSquaredError()})
     assert COMPUTED == ["sum"]
@@ -176,7 +178,7 @@ def test_one_function_serves_equal_releases(monkeypatch):
     fits, fit = [], KernelRidge.statistic
     monkeypatch.setattr(KernelRidge, "statistic", lambda *a: fits.append(1) or fit(*a))
     points = {name: {"a": [0.0, 0.5], "b": [0.0, -0.5]} for name in "ab"}
-    outcome = plan.run(table(20, 2), secret=SecretCoins.rehearsal(1), points=points)
+    outcome = plan.run(table(20, 2), secret=SecretRandomness.rehearsal(1), points=points)
     assert len(fits) == 1
     first, second = (answers[0].value for answers in outcome.answers.values())
     assert np.array_equal(first[:, :2], second[:, :2])
@@ -193,18 +195,18 @@ def test_a_mechanism_is_prepared_once_for_all_asks_of_a_query(monkeypatch):
     monkeypatch.setattr(Gaussian, "prepared", counted)
     plan = price_learner(StagedGradient(), domain=domain(60, 2))
     outcome = plan.run(table(60, 2))
-    planned = [ask.query for ask in plan.schedule.releases[0].asks.values()]
+    planned = [planned_query.query for planned_query in plan.schedule.releases[0].queries.values()]
     assert made == planned
     assert len(outcome.answers["release"]) > 20 * len(planned)
 
 
 def test_public_draws_in_a_row_are_shared_and_read_only():
-    facts, coins = domain(20, 2), PublicCoins(5)
-    first = Cosines(count=30).drawn(facts, coins)
-    assert copy.deepcopy(Cosines(count=30)).drawn(facts, coins) is first
+    facts, randomness = domain(20, 2), PublicRandomness(5)
+    first = Cosines(count=30).drawn(facts, randomness)
+    assert copy.deepcopy(Cosines(count=30)).drawn(facts, randomness) is first
     assert all(not array.flags.writeable for array in first.arrays().values())
-    other = Cosines(count=30, bandwidth=2.0).drawn(facts, coins)
-    again = Cosines(count=30).drawn(facts, coins)
+    other = Cosines(count=30, bandwidth=2.0).drawn(facts, randomness)
+    again = Cosines(count=30).drawn(facts, randomness)
     assert again is not first
     for name, array in first.arrays().items():
         assert np.array_equal(again.arrays()[name], array)
@@ -212,11 +214,11 @@ def test_public_draws_in_a_row_are_shared_and_read_only():
 
 
 def test_coins_travel_as_their_key_alone():
-    coins = PublicCoins(5)
-    size = len(pickle.dumps(coins))
-    Cosines(count=3000).drawn(domain(20, 2), coins)
-    assert len(pickle.dumps(coins)) == size
-    for original in (coins, PublicCoins(None)):
+    randomness = PublicRandomness(5)
+    size = len(pickle.dumps(randomness))
+    Cosines(count=3000).drawn(domain(20, 2), randomness)
+    assert len(pickle.dumps(randomness)) == size
+    for original in (randomness, PublicRandomness(None)):
         assert copy.deepcopy(original) == original
         assert copy.copy(original).key == original.key
 

@@ -61,7 +61,7 @@ class TornSource(Source):
         return [self.part]
 
 
-def told(error):
+def report(error):
     return "".join(traceback.format_exception(error.value))
 
 
@@ -77,7 +77,7 @@ def test_a_source_that_fails_in_a_block_is_an_error_without_its_cell(ledger, fai
     plan, before = mean_plan(), ledger.left()
     with pytest.raises((SourceError, MemoryError)) as error:
         plan.run(TornSource(failure, block), reservation=plan.reserve(ledger), replaying=HERE)
-    assert failure is MemoryError or SECRET not in told(error)
+    assert failure is MemoryError or SECRET not in report(error)
     assert ledger.left() != before
 
 
@@ -112,7 +112,7 @@ def test_a_column_that_cannot_be_encoded_is_no_answer_of_a_session(ledger, monke
     before = ledger.left()
     with pytest.raises(SourceError, match="cannot be read") as error:
         getattr(session, method)(*QUESTIONS[method], **FIELDS.get(method, {}), epsilon=1)
-    assert SECRET not in told(error)
+    assert SECRET not in report(error)
     assert ledger.left() != before
     assert session.releases == ()
 
@@ -124,7 +124,7 @@ RIDGE = BallRidgeLearner(features=Identity(), total_regularization=0.01, radius=
 def ridge_plan():
     """A learner whose bound lets zeros stand for a failure of its own."""
     plan = price_learner(RIDGE, domain=LABELLED, adjacency=ADD_REMOVE, mechanism=None, delta=1e-6)
-    assert all(ask.sensitivity.covers_fallback for ask in plan.schedule.asks)
+    assert all(planned_query.sensitivity.covers_fallback for planned_query in plan.schedule.queries)
     return plan
 
 
@@ -137,7 +137,7 @@ def test_an_engine_that_fails_is_no_answer(ledger, monkeypatch, failure):
     plan, before = ridge_plan(), ledger.left()
     with pytest.raises((EngineError, SourceError, MemoryError)) as error:
         plan.run(TableSource(TABLE), reservation=plan.reserve(ledger), replaying=HERE)
-    assert failure is MemoryError or SECRET not in told(error)
+    assert failure is MemoryError or SECRET not in report(error)
     assert ledger.left() != before
 
 

@@ -17,39 +17,39 @@ from dpcore import (
     Query,
     Records,
     Refused,
-    SecretCoins,
+    SecretRandomness,
     Sensitivity,
     SensitivityBound,
     price,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.claims.sampling import amplify
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.event import Direction
 from dpcore.private.release_context import wide_open
-from dpcore.private.sampling import draw, draw_rows, scheme_of_ask
+from dpcore.private.sampling import draw, draw_rows, scheme_of_query
 from dpcore.sampling import Order, Poisson, Sampling, WithoutReplacement
-from dpcore.sensitivity import HitLaw, SensitivityLaw
+from dpcore.sensitivity import HitDistribution, SensitivityDistribution
 from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
-from dpcore_attacks.laws.bounds.bounds import LAW_COVERS_ORDERS, bound_verdicts
+from dpcore_attacks.laws.bounds.bounds import DISTRIBUTION_COVERS_ORDERS, bound_verdicts
 from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.learners.learners import learner_verdicts
-from dpcore_sgd.hits import law_of_masses
+from dpcore_sgd.hits import distribution_of_masses
 
 from builders import price_learner
 from doubles import LabelMean, domain, table
 
-COINS = SecretCoins.rehearsal(1)
+RANDOMNESS = SecretRandomness.rehearsal(1)
 
 
 def stream(number=1):
-    return COINS.sampling(0, "sum", number)
+    return RANDOMNESS.sampling(0, "sum", number)
 
 
 @attrs.frozen(kw_only=True)
@@ -88,7 +88,7 @@ class SampledSumBound(SensitivityBound):
 
 
 @attrs.frozen(kw_only=True)
-class OrderLaw(SensitivityBound):
+class OrderDistribution(SensitivityBound):
     """The law of 2M sum of decay^t over hits t, for two steps with replacement."""
 
     learner: ClassVar[type[Learner]] = SampledSum
@@ -101,9 +101,9 @@ class OrderLaw(SensitivityBound):
         p, decay = 1 / public.domain.records, learner.decay
         one = p * (1 - p)
         hits = sorted([(decay, one), (1.0, one - self.lost), (1 + decay, p * p)])
-        return SensitivityLaw(
-            law=HitLaw(
-                atoms=[2 * public.domain.label_bound * reach for reach, _ in hits],
+        return SensitivityDistribution(
+            distribution=HitDistribution(
+                atoms=[2 * public.domain.label_bound * cutoff for cutoff, _ in hits],
                 weights=[weight for _, weight in hits],
             ),
             distance="l2",
@@ -113,8 +113,8 @@ class OrderLaw(SensitivityBound):
         )
 
     def along(self, query, learner, public, order, changed):
-        reach = 2 * public.domain.label_bound * self.path
-        return float(reach * np.sum(learner.decay ** np.flatnonzero(order == changed)))
+        cutoff = 2 * public.domain.label_bound * self.path
+        return float(cutoff * np.sum(learner.decay ** np.flatnonzero(order == changed)))
 
 
 def priced(sampling, where, adjacency, bound=None, **options):
@@ -169,11 +169,11 @@ def test_every_ask_draws_its_own_and_no_learner_can_name_the_stream():
         for one in (
             stream(1),
             stream(2),
-            COINS.sampling(1, "sum", 1),
-            COINS.sampling(0, "other", 1),
-            COINS.noise(0, "sum", 1),
-            COINS.runtime("sampling"),
-            *(COINS.learner(0, "sum", 1).stream(name) for name in ("sampling", "order", "")),
+            RANDOMNESS.sampling(1, "sum", 1),
+            RANDOMNESS.sampling(0, "other", 1),
+            RANDOMNESS.noise(0, "sum", 1),
+            RANDOMNESS.runtime("sampling"),
+            *(RANDOMNESS.learner(0, "sum", 1).stream(name) for name in ("sampling", "order", "")),
         )
     }
     assert len(words) == 9
@@ -182,13 +182,13 @@ def test_every_ask_draws_its_own_and_no_learner_can_name_the_stream():
 
 def test_the_private_function_sees_the_draw_and_replay_needs_none():
     plan = priced(Poisson(probability=0.5), PRIVATE, ADD_REMOVE)
-    runs = [plan.run(table(), door=wide_open) for _ in range(5)]
+    runs = [plan.run(table(), release_through=wide_open) for _ in range(5)]
     values = {float(outcome.answers["release"][0].value[0]) for outcome in runs}
     assert len(values) == 5
     plan = priced(Order(kind="shuffled", steps=40), domain(), REPLACE_ONE)
     outcome = plan.run(table())
     answers = {"release": tuple(a.value for a in outcome.answers["release"])}
-    again = rebuild(isolate(plan.schedule.releases), answers, outcome.coins)["release"]
+    again = rebuild(isolate(plan.schedule.releases), answers, outcome.randomness)["release"]
     assert np.array_equal(again.values, outcome.model.values)
 
 
@@ -205,19 +205,19 @@ def sampled_gaussian_epsilon(mu, q, delta):
 
 def test_a_poisson_sample_is_amplified_in_the_plan():
     plan = priced(Poisson(probability=0.1), PRIVATE, ADD_REMOVE)
-    (ask,) = plan.schedule.releases[0].asks.values()
-    epsilon = sampled_gaussian_epsilon(1 / ask.mechanism.noise_multiplier, 0.1, 1e-5)
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    epsilon = sampled_gaussian_epsilon(1 / planned_query.mechanism.noise_multiplier, 0.1, 1e-5)
     assert 0.999 < epsilon <= 1
     whole = priced(Poisson(probability=1.0), PRIVATE, ADD_REMOVE)
-    (full,) = whole.schedule.releases[0].asks.values()
-    assert ask.mechanism.noise_multiplier < 0.4 * full.mechanism.noise_multiplier
+    (full,) = whole.schedule.releases[0].queries.values()
+    assert planned_query.mechanism.noise_multiplier < 0.4 * full.mechanism.noise_multiplier
 
 
 def test_a_subset_is_amplified_in_the_plan():
     q, delta = 10 / 40, 1e-5
     plan = priced(WithoutReplacement(size=10, records=40), domain(), REPLACE_ONE)
-    (ask,) = plan.schedule.releases[0].asks.values()
-    mu = 1 / ask.mechanism.noise_multiplier
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    mu = 1 / planned_query.mechanism.noise_multiplier
     inner = math.log1p(math.expm1(1) / q)
     curve = stats.norm.cdf(mu / 2 - inner / mu) - math.exp(inner) * stats.norm.cdf(
         -mu / 2 - inner / mu
@@ -256,7 +256,7 @@ def _(sampling, event):
     return event
 
 
-@scheme_of_ask.register(ByTurns)
+@scheme_of_query.register(ByTurns)
 def _(sampling, number, groups):
     return Poisson(probability=1.0)
 
@@ -272,7 +272,7 @@ def test_a_scheme_without_a_draw_is_refused_before_it_is_charged(tmp_path):
 
 def test_a_scheme_of_ones_own_may_take_turns():
     plan = priced(ByTurns(), domain(), REPLACE_ONE)
-    outcome = plan.run(table(), secret=SecretCoins.rehearsal(1), replaying=HERE)
+    outcome = plan.run(table(), secret=SecretRandomness.rehearsal(1), replaying=HERE)
     assert len(outcome.answers["release"]) == 1
 
 
@@ -281,9 +281,9 @@ def test_wrong_numbers_are_refused():
         lambda: Poisson(probability=0.0),
         lambda: WithoutReplacement(size=3, records=2),
         lambda: Order(kind="random", steps=3),
-        lambda: HitLaw(atoms=(1.0, 1.0), weights=(0.1, 0.1)),
-        lambda: HitLaw(atoms=(1.0, 2.0), weights=(0.9, 0.2)),
-        lambda: HitLaw(atoms=(0.0, 2.0), weights=(0.1, 0.2)),
+        lambda: HitDistribution(atoms=(1.0, 1.0), weights=(0.1, 0.1)),
+        lambda: HitDistribution(atoms=(1.0, 2.0), weights=(0.9, 0.2)),
+        lambda: HitDistribution(atoms=(0.0, 2.0), weights=(0.1, 0.2)),
     ):
         with pytest.raises(ParameterError):
             make()
@@ -318,14 +318,14 @@ LAWFUL = SampledSum(sampling=Order(kind="with_replacement", steps=2), decay=0.5)
 def judged(bound):
     case = Case(learner=LAWFUL, bound=bound, domain=domain(6), adjacency=REPLACE_ONE)
     verdicts, findings = bound_verdicts(case, Effort(pairs=200))
-    (law,) = (v for v in verdicts if v.law == LAW_COVERS_ORDERS)
-    return law.outcome, any(finding.broken for finding in findings)
+    (distribution,) = (v for v in verdicts if v.law == DISTRIBUTION_COVERS_ORDERS)
+    return distribution.outcome, any(finding.broken for finding in findings)
 
 
 def test_a_law_is_attacked_path_by_path_and_against_the_orders_drawn():
-    assert judged(OrderLaw()) == (Outcome.PASSED, False)
-    assert judged(OrderLaw(lost=0.07))[0] is Outcome.FAILED
-    assert judged(OrderLaw(path=0.9))[1]
+    assert judged(OrderDistribution()) == (Outcome.PASSED, False)
+    assert judged(OrderDistribution(lost=0.07))[0] is Outcome.FAILED
+    assert judged(OrderDistribution(path=0.9))[1]
 
 
 def deaf():
@@ -335,44 +335,51 @@ def deaf():
 
 
 def test_a_law_is_priced_by_the_gaussian_and_refused_by_others():
-    plan = priced(None, domain(), REPLACE_ONE, OrderLaw(), learner=LAWFUL)
-    (ask,) = plan.schedule.releases[0].asks.values()
-    assert ask.event().weights == ask.sensitivity.law.weights
+    plan = priced(None, domain(), REPLACE_ONE, OrderDistribution(), learner=LAWFUL)
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    assert planned_query.event().weights == planned_query.sensitivity.distribution.weights
     with pytest.raises(NoClaimError, match="law over the order"):
-        price_learner(LAWFUL, bound=OrderLaw(), mechanism=deaf())
-    claim = ask.sensitivity
+        price_learner(LAWFUL, bound=OrderDistribution(), mechanism=deaf())
+    claim = planned_query.sensitivity
     with pytest.raises(NoClaimError, match="cannot price"):
-        Ask(query=ask.query, sensitivity=claim, mechanism=Laplace(noise_scale=1.0), share=1.0)
+        PlannedQuery(
+            query=planned_query.query,
+            sensitivity=claim,
+            mechanism=Laplace(noise_scale=1.0),
+            share=1.0,
+        )
     with pytest.raises(AttributeError):  # past every check, a law has no number to misread
-        Laplace(noise_scale=1.0).event(ask.query, claim)
+        Laplace(noise_scale=1.0).event(planned_query.query, claim)
     unordered = attrs.evolve(LAWFUL, sampling=None)
     with pytest.raises(SpecError, match="draws none"):
-        priced(None, domain(), REPLACE_ONE, OrderLaw(), learner=unordered)
+        priced(None, domain(), REPLACE_ONE, OrderDistribution(), learner=unordered)
 
 
 @pytest.mark.parametrize("noise", ["grid", "float"])
 def test_the_noise_under_a_law_has_the_width_that_the_price_assumes(noise):
     query = Query(name="wide", shape=(100_000,), distance="l2")
-    law = HitLaw(atoms=(0.02, 0.5, 3.0), weights=(0.1, 0.1, 0.1))
-    claim = SensitivityLaw(law=law, distance="l2", adjacency=REPLACE_ONE, source="a test")
+    distribution = HitDistribution(atoms=(0.02, 0.5, 3.0), weights=(0.1, 0.1, 0.1))
+    claim = SensitivityDistribution(
+        distribution=distribution, distance="l2", adjacency=REPLACE_ONE, source="a test"
+    )
     mechanism = Gaussian(noise_multiplier=40.0, noise=noise)
     assert mechanism.noise_std(claim) == pytest.approx(0.8)
-    released = mechanism.release(np.zeros(100_000), query, claim, COINS.noise(0, "wide", 1))
+    released = mechanism.release(np.zeros(100_000), query, claim, RANDOMNESS.noise(0, "wide", 1))
     assert stats.kstest(released / 0.8, "norm").pvalue > 1e-4
     assert stats.kstest(released / 0.76, "norm").pvalue < 1e-4
     mus = mechanism.event(query, claim).mus
-    assert np.allclose(mus, np.array(law.atoms) / 0.8, rtol=2e-3)
+    assert np.allclose(mus, np.array(distribution.atoms) / 0.8, rtol=2e-3)
     assert mus[0] >= 0.02 / 0.8
 
 
 def test_a_law_covers_no_fallback():
-    law = HitLaw(atoms=(1.0,), weights=(0.5,))
+    distribution = HitDistribution(atoms=(1.0,), weights=(0.5,))
     facts = {"distance": "l2", "adjacency": REPLACE_ONE, "source": "a test"}
-    assert not SensitivityLaw(law=law, **facts).covers_fallback
+    assert not SensitivityDistribution(distribution=distribution, **facts).covers_fallback
     with pytest.raises(TypeError, match="covers_fallback"):
-        SensitivityLaw(law=law, **facts, covers_fallback=True)
+        SensitivityDistribution(distribution=distribution, **facts, covers_fallback=True)
     with pytest.raises((ParameterError, TypeError)):
-        Sensitivity(value=law, **facts)
+        Sensitivity(value=distribution, **facts)
 
 
 def exact_delta(n, std, epsilon):
@@ -402,10 +409,12 @@ def exact_delta(n, std, epsilon):
 @pytest.mark.parametrize("noise", ["grid", "float"])
 @pytest.mark.parametrize("n", [2, 10])
 def test_the_price_of_a_law_covers_the_enumeration_of_all_orders(noise, n):
-    claim = OrderLaw().sensitivity(
+    claim = OrderDistribution().sensitivity(
         None,
         LAWFUL,
-        Case(learner=LAWFUL, bound=OrderLaw(), domain=domain(n), adjacency=REPLACE_ONE).public,
+        Case(
+            learner=LAWFUL, bound=OrderDistribution(), domain=domain(n), adjacency=REPLACE_ONE
+        ).public,
         REPLACE_ONE,
     )
     (query,) = LAWFUL.queries(None)
@@ -422,9 +431,9 @@ def test_a_law_of_masses_keeps_every_mass_and_never_rounds_an_atom_down():
     rng = np.random.default_rng(0)
     masses = rng.uniform(size=5000) ** 20
     masses /= masses.sum() * 1.01
-    law = law_of_masses(masses, 0.01, 1e-12)
-    assert math.fsum(law.weights) == pytest.approx(masses[1:].sum(), rel=1e-12)
+    distribution = distribution_of_masses(masses, 0.01, 1e-12)
+    assert math.fsum(distribution.weights) == pytest.approx(masses[1:].sum(), rel=1e-12)
     for level in rng.uniform(0, 50, 50):
         exact = masses[1:][np.arange(1, 5000) * 0.01 > level].sum()
-        assert exact <= law.beyond(level) * (1 + 1e-12)
-    assert len(law.atoms) < 1500
+        assert exact <= distribution.beyond(level) * (1 + 1e-12)
+    assert len(distribution.atoms) < 1500

@@ -79,8 +79,8 @@ def test_a_number_that_nobody_can_compute_with_is_refused_at_its_place(
 def test_a_query_whose_share_is_no_number_beside_the_others_is_refused(tmp_path):
     (path,) = (path for path in SHIPPED if path.match("dpcore_ntk/examples/regression.yaml"))
     spec = parse(path.read_text(), "s.yaml").plain()
-    share = ("release", "mechanism", "labels", "share")
-    code, output = check(put(spec, share, 5e-324), tmp_path)
+    fraction = ("release", "mechanism", "labels", "share")
+    code, output = check(put(spec, fraction, 5e-324), tmp_path)
     assert (code, output.count("\n")) == (2, 1), output
     assert "release: a query's part of the budget is below all floats" in output
 

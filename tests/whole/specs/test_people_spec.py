@@ -34,11 +34,11 @@ def test_the_relation_is_about_the_declared_persons():
     assert spec().request.domain.people == People(column="patient", records=5)
     replaced = spec(("adjacency: add_remove", "adjacency: replace_one"))
     assert replaced.request.adjacency == REPLACE_ONE.of_persons(5)
-    assert replaced.price().schedule.asks[0].sensitivity.value >= 5
+    assert replaced.price().schedule.queries[0].sensitivity.value >= 5
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "told"),
+    ("old", "new", "line", "message"),
     [
         ("records: 5", "records: 0", 6, "records"),
         ("records: 5", "records: 2.5", 6, "records"),
@@ -49,10 +49,10 @@ def test_the_relation_is_about_the_declared_persons():
         ("records: private", "records: 100", 5, "how many records a person has is protected"),
     ],
 )
-def test_a_mistake_is_reported_where_it_stands(old, new, line, told):
+def test_a_mistake_is_reported_where_it_stands(old, new, line, message):
     with pytest.raises(SpecError) as caught:
         spec((old, new)).price()
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert f"visits.yaml:{line}:" in str(caught.value)
 
 

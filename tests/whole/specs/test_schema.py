@@ -86,7 +86,7 @@ def test_a_validator_accepts_what_is_right_and_tells_of_the_component_that_is_na
     validator = jsonschema.Draft202012Validator(SCHEMA)
     assert [*validator.iter_errors(FULL)] == []
 
-    def told(change):
+    def report(change):
         (error,) = validator.iter_errors(broken(change))
         best = jsonschema.exceptions.best_match([error])
         return ".".join(map(str, best.absolute_path)), best.message
@@ -94,21 +94,21 @@ def test_a_validator_accepts_what_is_right_and_tells_of_the_component_that_is_na
     def rename(spec):
         spec["release"]["learner"]["name"] = "random_features.rige"
 
-    where, message = told(rename)
+    where, message = report(rename)
     assert where == "release.learner.name"
     assert "random_features.ridge" in message
 
     def misspell(spec):
         spec["release"]["learner"]["regularisation"] = 1
 
-    where, message = told(misspell)
+    where, message = report(misspell)
     assert where == "release.learner"
     assert "'regularisation' was unexpected" in message
 
     def bare(spec):
         spec["release"]["learner"] = "random_features.ridge"  # it has fields that must be given
 
-    assert told(bare)[0] == "release.learner"
+    assert report(bare)[0] == "release.learner"
 
 
 def test_a_number_may_be_a_rule_below_the_budget_and_the_releases_alone():

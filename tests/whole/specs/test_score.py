@@ -8,7 +8,7 @@ from dpcore.console.run_view import run_lines
 from dpcore.errors import SpecError
 from dpcore.private.release_context import wide_open
 from dpcore.private.runtime import open_records
-from dpcore.randomness import SecretCoins
+from dpcore.randomness import SecretRandomness
 from dpcore.source import TableSource
 from dpcore.specs.spec import spec_of_text
 from dpcore.transcript.replay_process import HERE
@@ -65,9 +65,12 @@ def people(labels, seed=1, count=300):
 def test_the_score_is_the_mean_error_on_the_hold_out(case, labels):
     plan = plan_of(case, "[0, 10]" if labels is None else "[no, yes]")
     outcome = plan.run(
-        people(labels), secret=SecretCoins.rehearsal(4), door=wide_open, replaying=HERE
+        people(labels),
+        secret=SecretRandomness.rehearsal(4),
+        release_through=wide_open,
+        replaying=HERE,
     )
-    opened = open_records(plan.schedule, people(labels), SecretCoins.rehearsal(4))
+    opened = open_records(plan.schedule, people(labels), SecretRandomness.rehearsal(4))
     predicted = outcome.models["model"].predict(opened.holdout)
     truth = opened.holdout["pay"]
     error = np.abs(predicted - truth) if labels is None else predicted != truth
@@ -84,12 +87,16 @@ def test_the_score_is_the_mean_error_on_the_hold_out(case, labels):
 @pytest.mark.parametrize("case", CASES)
 def test_a_score_has_a_bar_and_costs_its_share_inside_the_budget(case):
     plan = plan_of(case)
-    asks = [ask for entry in plan.schedule.releases for ask in entry.asks.values()]
+    queries = [
+        planned_query
+        for entry in plan.schedule.releases
+        for planned_query in entry.queries.values()
+    ]
     assert plan.guarantee.epsilon <= 2
     assert [entry.name for entry in plan.schedule.releases] == ["model", "model-score"]
     weights = [entry.release.share for entry in plan.schedule.releases]
     assert weights[1] / sum(weights) == pytest.approx(0.02)
-    assert len(asks) == 2
+    assert len(queries) == 2
     table = plan.run(people(None), replaying=HERE).models["model-score"].tables["error"]
     assert 0 <= table.low[0] <= table.estimate[0] <= table.high[0] <= 10
 
@@ -104,9 +111,12 @@ def test_of_independent_draws_a_score_has_the_sampling_error_of_the_hold_out(cas
     """By definition: about the mean error, normal, of the standard deviation of the errors."""
     plan = sampled_plan(case, "independent")
     outcome = plan.run(
-        people(None), secret=SecretCoins.rehearsal(4), door=wide_open, replaying=HERE
+        people(None),
+        secret=SecretRandomness.rehearsal(4),
+        release_through=wide_open,
+        replaying=HERE,
     )
-    opened = open_records(plan.schedule, people(None), SecretCoins.rehearsal(4))
+    opened = open_records(plan.schedule, people(None), SecretRandomness.rehearsal(4))
     errors = np.abs(outcome.models["model"].predict(opened.holdout) - opened.holdout["pay"])
     table = outcome.models["model-score"].tables["error"]
     assert plan.guarantee.epsilon <= 2
@@ -152,8 +162,8 @@ def test_every_model_has_its_score_and_the_hold_out_may_be_declared():
     assert [*releases] == ["model", "other", "n", "model-score", "other-score"]
     assert releases["other-score"].of == "other"
     assert plan.request.records.holdout == 0.5
-    shares = [release.share for release in releases.values()]
-    assert sum(shares[3:]) / sum(shares) == pytest.approx(0.1)
+    fractions = [release.share for release in releases.values()]
+    assert sum(fractions[3:]) / sum(fractions) == pytest.approx(0.1)
 
 
 WRONG = {
@@ -175,13 +185,13 @@ def test_every_point_of_a_sweep_has_its_score():
     grid = "{releases.0.learner.total_regularization: [1.0, 5000.0]}"
     tail = f"sweep: {{grid: {grid}, budget: divided}}\nevaluate: {{score: .02}}\n"
     plan = plan_of("add_remove", tail=tail)
-    shares = {entry.name: entry.release.share for entry in plan.schedule.releases}
-    scores = [share for name, share in shares.items() if name.endswith("-score")]
+    fractions = {entry.name: entry.release.share for entry in plan.schedule.releases}
+    scores = [fraction for name, fraction in fractions.items() if name.endswith("-score")]
     assert len(scores) == 2
-    assert sum(scores) == pytest.approx(0.02 * sum(shares.values()))
-    secret = SecretCoins.rehearsal(4)
-    outcome = plan.run(people(None), secret=secret, door=wide_open, replaying=HERE)
-    opened = open_records(plan.schedule, people(None), SecretCoins.rehearsal(4))
+    assert sum(scores) == pytest.approx(0.02 * sum(fractions.values()))
+    secret = SecretRandomness.rehearsal(4)
+    outcome = plan.run(people(None), secret=secret, release_through=wide_open, replaying=HERE)
+    opened = open_records(plan.schedule, people(None), SecretRandomness.rehearsal(4))
     exact = []
     for number in (1, 2):
         predicted = outcome.models[f"model-{number}"].predict(opened.holdout)

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 import yaml
 
-from dpcore import REPLACE_ONE, Categories, PrivacyBudget, PublicCoins, Range
+from dpcore import REPLACE_ONE, Categories, PrivacyBudget, PublicRandomness, Range
 from dpcore.claims.events.gaussian import gaussian_delta
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Dates
@@ -84,7 +84,7 @@ def test_every_optional_key_is_read():
     assert spec.request.domain.feature_norm == 1
     assert spec.request.domain.columns["age"] == Range(18, 100, 40)
     assert spec.request.domain.columns["area"] == Categories((1, 2, "x"), 2)
-    assert spec.request.coins == PublicCoins(7)
+    assert spec.request.randomness == PublicRandomness(7)
     assert spec.request.records.holdout == 0.2
     assert (*spec.metrics,) == ("mse", "mae")
     assert spec.request.releases[0].query_shares == {"coefficients": 2.0}

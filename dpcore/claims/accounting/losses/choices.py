@@ -116,9 +116,9 @@ def _joint_curve(
     cells = _CELLS if mu > 0 else max(_CELLS, _FINEST // count)
     step = epsilon_0 / cells
     half_steps = 0.5 * step * np.arange(2.0 * cells + 1)[:, None]  # t, and epsilon_0 - t reversed
-    share = np.expm1(half_steps[::-1]) * np.exp(half_steps) / math.expm1(epsilon_0)  # p_t
-    reach = count * cells + math.ceil(mu * (12 + mu / 2) / step)
-    points = step * np.arange(reach + count * cells + 1.0)
+    fraction = np.expm1(half_steps[::-1]) * np.exp(half_steps) / math.expm1(epsilon_0)  # p_t
+    cutoff = count * cells + math.ceil(mu * (12 + mu / 2) / step)
+    points = step * np.arange(cutoff + count * cells + 1.0)
     heights = gaussian_curve(points, mu) if mu > 0 else np.zeros_like(points)
     # each choice takes its range off the right end of the grid, beyond which nothing is known
     for _ in range(count):
@@ -128,8 +128,10 @@ def _joint_curve(
         middles = ends[:-1] + np.diff(ends) * (math.expm1(step / 2) / math.expm1(step))
         # row k is a curve k steps further to the right, on the grid
         on, off = (sliding_window_view(x, len(heights) - cells) for x in (ends, middles))
-        at_ends = share[::2] * on[cells::-1] + (1 - share[::2]) * on[: cells - 1 : -1]
-        inside = share[1::2] * off[cells - 1 :: -1] + (1 - share[1::2]) * off[: cells - 1 : -1]
+        at_ends = fraction[::2] * on[cells::-1] + (1 - fraction[::2]) * on[: cells - 1 : -1]
+        inside = (
+            fraction[1::2] * off[cells - 1 :: -1] + (1 - fraction[1::2]) * off[: cells - 1 : -1]
+        )
         bounds = 2 * inside - np.minimum(at_ends[:-1], at_ends[1:])
         heights = up(np.max(bounds, axis=0), roundings=1000)
     return np.exp(points[: len(heights)]), np.minimum(heights, 1.0)

@@ -33,7 +33,7 @@ from dpcore.rounding import UNIT, down, gamma, up
 _BUTTERFLY = 8.0
 _TAIL = 22.0
 _OUTSIDE = 2 * math.exp(-_TAIL)
-_FAR = 300.0  # exponents are cut off here: what lies beyond is far from the answer
+_CUTOFF = 300.0  # exponents are cut off here: what lies beyond is far from the answer
 _TERMS = 2**20  # exponentials held at once
 _HALF_WIDTH = math.sqrt(2 * _TAIL)
 Array = NDArray[np.float64]
@@ -135,9 +135,9 @@ def _groups_by_length(groups: Sequence[Group]) -> Iterator[list[Group]]:
 def best_shifts(groups: Sequence[Group], tilt: float) -> tuple[float, float]:
     """Shifts that make the window of these groups about as narrow as it can be."""
     # Any shifts are sound: they decide how wide the window is, and so how long it takes.
-    spread = math.sqrt(max(variance(groups, tilt), 0.0))
+    deviation = math.sqrt(max(variance(groups, tilt), 0.0))
     width = math.fsum(g.count * (g.masses.last - g.masses.first) for g in groups)
-    shifts = _HALF_WIDTH / max(spread, width * 1e-9) * 2.0 ** np.arange(-6.0, 1.5, 0.5)
+    shifts = _HALF_WIDTH / max(deviation, width * 1e-9) * 2.0 ** np.arange(-6.0, 1.5, 0.5)
     base = float(total_moments(groups, np.array([tilt]))[0])
     above = (total_moments(groups, tilt + shifts) - base + _TAIL) / shifts
     below = (base - total_moments(groups, tilt - shifts) - _TAIL) / shifts
@@ -206,12 +206,12 @@ class Composed:
         x = self.losses - middle
         tilted = np.maximum(self.tilted, 0.0) + self.cell_error
         error = _sum_error(step)
-        weights = tilted * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
+        weights = tilted * np.exp(np.clip(-tilt * x, -_CUTOFF, _CUTOFF))
         first = np.cumsum(weights[::-1])[::-1] * (1 + error)
         # The second sum is subtracted and errs downwards, so that the difference errs upwards.
         weights = tilted * _subtrahends(-(tilt + 1) * x)
         second = np.cumsum(weights[::-1])[::-1] * (1 - error)
-        is_resolved = np.abs((tilt + 1) * x) < _FAR  # elsewhere weights were cut off
+        is_resolved = np.abs((tilt + 1) * x) < _CUTOFF  # elsewhere weights were cut off
         is_resolved[-1] = False
         cells = np.nonzero(is_resolved)[0]
         excess = (
@@ -239,26 +239,26 @@ class Composed:
         reference = (self.saddle.log_moment - math.log(target)) / tilt
         middle = min(max(reference, float(self.losses[0])), float(self.losses[-1]))
         x = self.losses - middle
-        weights = tilted * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
+        weights = tilted * np.exp(np.clip(-tilt * x, -_CUTOFF, _CUTOFF))
         error = sign * _sum_error(len(x))
         first = np.cumsum(weights[::-1])[::-1] * (1 + error)
         exponents = -(tilt + 1) * x
         weights = tilted * (
-            _subtrahends(exponents) if sign > 0 else np.exp(np.clip(exponents, -_FAR, _FAR))
+            _subtrahends(exponents) if sign > 0 else np.exp(np.clip(exponents, -_CUTOFF, _CUTOFF))
         )
         second = np.cumsum(weights[::-1])[::-1] * (1 - error)
         log_scale = self.saddle.log_moment - tilt * middle + sign * self.relative
-        goal = np.full_like(x, math.exp(min(_FAR, math.log(target) - log_scale)))
+        goal = np.full_like(x, math.exp(min(_CUTOFF, math.log(target) - log_scale)))
         if sign < 0:  # mass wrapped into the sum
             wrapped = self.saddle.below + self.saddle.above
-            goal += 2 * wrapped * np.exp(np.clip(-tilt * x, -_FAR, _FAR))
+            goal += 2 * wrapped * np.exp(np.clip(-tilt * x, -_CUTOFF, _CUTOFF))
         with np.errstate(under="ignore"):  # what an upper end subtracts may vanish, not grow
-            factor = np.exp(np.clip(x[:-1], -math.inf if sign > 0 else -_FAR, _FAR))
+            factor = np.exp(np.clip(x[:-1], -math.inf if sign > 0 else -_CUTOFF, _CUTOFF))
         excess = np.zeros_like(x)  # at each loss, from those above it
         excess[:-1] = first[1:] - factor * second[1:]
         is_above = excess > goal
         if sign < 0:  # cells whose weights were cut off certify nothing
-            is_above &= np.abs((tilt + 1) * x) < _FAR
+            is_above &= np.abs((tilt + 1) * x) < _CUTOFF
         # The curve falls: the answer lies above the last loss at which it exceeds the target.
         if len(candidates := np.nonzero(is_above)[0]) == 0:
             return max(0.0, float(self.losses[0]) + self.slack) if sign > 0 else 0.0
@@ -279,15 +279,17 @@ class Composed:
 
 
 def _sum_error(cells: int) -> float:
-    """Relative error of a sum of exponentials: of each exponent, up to `_FAR`, and of the sum."""
-    return gamma(max(2 * cells + 16, cells + 2 * _FAR + 32))
+    """Relative error of a sum of exponentials: of each exponent, up to `_CUTOFF`, and of the
+    sum.
+    """
+    return gamma(max(2 * cells + 16, cells + 2 * _CUTOFF + 32))
 
 
 def _subtrahends(exponents: Array) -> Array:
     """Exponentials that are subtracted from an upper end: 0 where they would be cut off below."""
     with np.errstate(under="ignore"):
-        exponentials = np.exp(np.minimum(exponents, _FAR))
-    return np.asarray(np.where(exponents > -_FAR, exponentials, 0.0))
+        exponentials = np.exp(np.minimum(exponents, _CUTOFF))
+    return np.asarray(np.where(exponents > -_CUTOFF, exponentials, 0.0))
 
 
 def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
@@ -316,11 +318,11 @@ def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
         2 * math.fsum(size.tolist()) / cells if cells < 64 else 2 * float(np.sum(size)) / cells
     )
     error = 0.0
-    reach = np.minimum(size + 2 * crude_error, 1.0)
+    cutoff = np.minimum(size + 2 * crude_error, 1.0)
     # The error of one copy meets the product of all other factors. Each is at most 1, so that this
     # is at most the whole product to the power 1 - 1/n; a smaller n only raises it.
     for floor, members in _count_by_size(groups).items():
-        power_sum = float(np.sum(reach ** (1 - 1 / floor))) if floor > 1 else float(len(reach))
+        power_sum = float(np.sum(cutoff ** (1 - 1 / floor))) if floor > 1 else float(len(cutoff))
         error += members * unit_error * 2 * power_sum / cells
     error = (
         error * math.exp(min(copies * unit_error, 700.0)) + (butterflies + gamma(16)) * mean_size
@@ -360,8 +362,8 @@ def _tilt_masses(masses: Masses, tilt: float) -> Array:
 
 def _tilt_rounding(masses: Masses, tilt: float) -> float:
     """Bound the rounding of `_tilt_masses`: an ulp of each exponent, twice, and of the moment."""
-    reach = abs(tilt) * (masses.last - masses.first)
-    return gamma(64 + 16 * reach + 16 * abs(tilt * masses.first) + 16 * 745)
+    cutoff = abs(tilt) * (masses.last - masses.first)
+    return gamma(64 + 16 * cutoff + 16 * abs(tilt * masses.first) + 16 * 745)
 
 
 def _wrap(values: Array, cells: int) -> Array:

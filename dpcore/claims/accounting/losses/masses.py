@@ -46,8 +46,8 @@ from dpcore.event import (
 from dpcore.rounding import down, gamma
 
 _PASSES = 40  # over all points; then points are dropped one by one
-_FEW, _SHARE = 4, 400  # so many points, or a share of all, are dropped one by one
-FARTHEST = 600.0  # e^loss and its reciprocal stay far from overflow
+_FEW, _FRACTION = 4, 400  # so many points, or a share of all, are dropped one by one
+LIMIT = 600.0  # e^loss and its reciprocal stay far from overflow
 _WIDEST = 4.0  # nats: over a wider step a slope's rounding error exceeds what lines are lowered by
 Array = NDArray[np.float64]
 
@@ -76,10 +76,10 @@ class Masses:
         return self.first + self.step * (len(self.mass) - 1)
 
 
-def reach(event: Event, direction: Direction, tail: float) -> float:
+def loss_limit(event: Event, direction: Direction, tail: float) -> float:
     """Return a loss > 0 beyond which the curve is at most `tail`, or has stopped falling."""
-    if (anchor := largest_loss(event, direction)) is not None:
-        return anchor
+    if (largest_finite_loss := largest_loss(event, direction)) is not None:
+        return largest_finite_loss
     # How far is only a question of time: what the curve keeps beyond counts as an infinite loss.
     powers = 2.0 ** np.arange(-44.0, 9.25, 0.25)
     values = extended_curve(event, powers, direction, lower=False)
@@ -102,17 +102,17 @@ class Extent:
 
     @classmethod
     def between(cls, event: Event, direction: Direction, top: float, reverse: float) -> "Extent":
-        """Make the extent from how far losses reach in the two directions (`reach`).
+        """Make the extent from how far losses reach in the two directions (`loss_limit`).
 
         Raises:
             NoClaimError: losses beyond 600 nats are not negligible.
         """
         need(
-            top <= FARTHEST,
+            top <= LIMIT,
             NoClaimError,
-            f"{label_of(event)} loses more than {FARTHEST} nats: too much for a grid",
+            f"{label_of(event)} loses more than {LIMIT} nats: too much for a grid",
         )
-        return cls(max(-reverse, -FARTHEST), top, largest_loss(event, direction) is not None)
+        return cls(max(-reverse, -LIMIT), top, largest_loss(event, direction) is not None)
 
     def knots(self, top: float, step: float) -> Array:
         """top, top - step, ... to at most `bottom`; at least three, in increasing order."""
@@ -150,14 +150,14 @@ def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite:
         if np.all(is_convex):
             break
         corners = np.nonzero(~is_convex)[0]
-        if passes == _PASSES or len(corners) <= _FEW + len(hull) // _SHARE:
+        if passes == _PASSES or len(corners) <= _FEW + len(hull) // _FRACTION:
             hull = np.delete(hull, _above_hull(hull, a, height, step, ceiling, corners.tolist()))
         else:
             hull, passes = hull[is_convex], passes + 1
-    spread = np.zeros(len(knots))
-    spread[hull] = np.maximum(mass, 0.0)
+    chord_masses = np.zeros(len(knots))
+    chord_masses[hull] = np.maximum(mass, 0.0)
     rounding = gamma(64 + 16 * float(np.max(np.abs(knots))))
-    return Masses(float(knots[0]), step, spread, infinite, rounding)
+    return Masses(float(knots[0]), step, chord_masses, infinite, rounding)
 
 
 def _above_hull(
@@ -245,7 +245,7 @@ class AsAttained(CompoundEvent, VectorCurve):
 
     def infinite_mass(self, direction: Direction) -> float:
         """Return what the curve keeps at the farthest loss."""
-        return float(self.lower(np.array([FARTHEST]), direction)[0])
+        return float(self.lower(np.array([LIMIT]), direction)[0])
 
 
 def _curve_above(
@@ -261,7 +261,7 @@ def _measure_above(knots: Array, curve: Array, step: float) -> Masses:
     need(
         np.any(masses.mass > 0),
         NoClaimError,
-        f"no privacy loss below {FARTHEST} nats has positive probability",
+        f"no privacy loss below {LIMIT} nats has positive probability",
     )
     return masses
 

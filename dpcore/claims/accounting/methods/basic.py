@@ -42,14 +42,14 @@ class BasicAccountant(Accountant):
             return Interval(0.0, 0.0)
         pure_costs = [(event.claims.pure, count) for event, count in self.spent.items()]
         # Whoever has a pure epsilon takes no delta; the others share all of it.
-        shares = sum(count for epsilon, count in pure_costs if epsilon is None)
+        fractions = sum(count for epsilon, count in pure_costs if epsilon is None)
         need(
-            not shares or delta != 0,
+            not fractions or delta != 0,
             NoClaimError,
             "at delta = 0 every event needs a pure epsilon, and one has none",
         )
         costs = [epsilon * count for epsilon, count in pure_costs if epsilon is not None]
-        part = down(delta / (shares or sum(self.spent.values())), roundings=3)
+        part = down(delta / (fractions or sum(self.spent.values())), roundings=3)
         lower = 0.0
         # The lower end is that of one event: leaving out the others is post-processing.
         for (event, count), (epsilon, _) in zip(self.spent.items(), pure_costs, strict=True):
@@ -58,7 +58,7 @@ class BasicAccountant(Accountant):
             lower = max(lower, epsilon_end(event, delta, lower=True))
         upper = up(math.fsum(costs), roundings=5000)  # fsum: any number of kinds
         # Where all are pure, their approximate claims are a second valid sum: the lesser one holds.
-        if not shares and delta > 0:
+        if not fractions and delta > 0:
             shared_cost = math.fsum(
                 count * epsilon_end(event, part, lower=False) for event, count in self.spent.items()
             )

@@ -27,13 +27,13 @@ from dpcore.claims.accounting.losses.convolution import (
     variance,
 )
 from dpcore.claims.accounting.losses.masses import (
-    FARTHEST,
+    LIMIT,
     AsAttained,
     Extent,
     Masses,
+    loss_limit,
     masses_above,
     masses_both,
-    reach,
 )
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.errors import NoClaimError, need
@@ -113,13 +113,13 @@ class Search:
         above = self._merge_gaussians(+1)
         aims = [self._aim(above, above, direction, delta) for delta in sorted(deltas, reverse=True)]
         need(
-            max(aim.implied for aim in aims) < FARTHEST,
+            max(aim.implied for aim in aims) < LIMIT,
             NoClaimError,
-            f"at delta={min(deltas)!r} the loss is more than {FARTHEST} nats",
+            f"at delta={min(deltas)!r} the loss is more than {LIMIT} nats",
         )
         # Each tilt answers between the midpoints to its neighbours, where its window is.
         centres = np.maximum.accumulate([aim.implied for aim in aims])
-        edges = [-FARTHEST, *(0.5 * (centres[1:] + centres[:-1])), FARTHEST]
+        edges = [-LIMIT, *(0.5 * (centres[1:] + centres[:-1])), LIMIT]
         epsilons, heights = [], []
         for aim, low, high in zip(aims, edges, edges[1:], strict=False):
             finest = max(step, aim.least_step())
@@ -202,13 +202,13 @@ class Search:
     def _extent(self, event: Event, direction: Direction, tail: float) -> Extent:
         """Where its losses lie; an event that is the same in both directions is searched once."""
 
-        def find_reach(side: Direction) -> float:
+        def find_diameter(side: Direction) -> float:
             return self._compute_once(
-                ("reach", event, side, tail), partial(reach, event, side, tail)
+                ("reach", event, side, tail), partial(loss_limit, event, side, tail)
             )
 
         reverse = direction if event.curve.symmetric else direction.reverse
-        return Extent.between(event, direction, find_reach(direction), find_reach(reverse))
+        return Extent.between(event, direction, find_diameter(direction), find_diameter(reverse))
 
     def _interval(self, aim: "_Aim", rival: Interval | None = None) -> Interval:
         """One direction: a first step, and a finer one where the interval is too wide.
@@ -321,9 +321,9 @@ class _Aim:
         """A step at which the interval should be about `width_for(epsilon)` wide."""
         copies = sum(self.above.values())
         guess = math.sqrt(width_for(self.implied) / (_GAP * copies * (self.tilt + 1)))
-        spread = math.sqrt(max(variance(self.rough, self.tilt), 0.0))
+        deviation = math.sqrt(max(variance(self.rough, self.tilt), 0.0))
         # a spread below the wanted width need not be resolved
-        return _round_down(min(guess, max(spread / 16, width_for(self.implied) / (4 * copies))))
+        return _round_down(min(guess, max(deviation / 16, width_for(self.implied) / (4 * copies))))
 
     def least_step(self) -> float:
         """The step at which the window takes half the cells allowed, or an event many."""

@@ -42,7 +42,7 @@ from dpcore.claims.mechanisms.noise.release import (
 )
 from dpcore.errors import ContractError, need
 from dpcore.event import Event
-from dpcore.interval import TabulatedSpread
+from dpcore.interval import TabulatedDistribution
 from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.query import Query
 from dpcore.randomness import Stream
@@ -54,11 +54,11 @@ _KNOTS = 257
 _DIGITS = 9  # of the losses that become knots: any knot is a sound one
 _LARGEST = 1 << 22  # entries of a table, and pairs of a curve
 _LEAST = 2.0**-1000  # of a delta below the largest loss: no small weight is rounded to 0
-_FAR = (1, 2, 5, 64)  # periods beyond the table at which its repetition is tried
+_CUTOFF = (1, 2, 5, 64)  # periods beyond the table at which its repetition is tried
 
 
 @attrs.frozen(kw_only=True)
-class IntegerLaw:
+class IntegerDistribution:
     """The law of noise on the integers.
 
     Args:
@@ -87,7 +87,7 @@ class IntegerLaw:
         need(
             self.period >= 1 and self.start >= 0 and 0 < self.decay < math.inf,
             ContractError,
-            "an IntegerLaw needs a period >= 1, a finite decay > 0 and a start >= 0, got "
+            "an IntegerDistribution needs a period >= 1, a finite decay > 0 and a start >= 0, got "
             f"period={self.period!r}, decay={self.decay!r}, start={self.start!r}",
         )
 
@@ -116,18 +116,18 @@ class IntegerLaw:
         epsilon = up(min(shift * step, dimension * largest), roundings=3)
         return PureEvent(epsilon=epsilon, adjacency=adjacency)
 
-    def spread(self, step: float, rounding: float) -> TabulatedSpread:
+    def noise_distribution(self, step: float, rounding: float) -> TabulatedDistribution:
         """The law of the noise on one number, in steps of that size."""
         # 0 has one sign, and what repeats it two
         start = max(1, self.start)
-        reach = start + self.period
-        logs, error = self._log_weights(reach)
+        cutoff = start + self.period
+        logs, error = self._log_weights(cutoff)
         # masses of |noise| = 0, 1, ..., reach - 1; the last period stands for all that follow
         weights = np.exp(logs - logs.max())[1:-1]
-        masses = weights[reach - 1 :].copy()
-        masses[1:] += weights[: reach - 1][::-1]
+        masses = weights[cutoff - 1 :].copy()
+        masses[1:] += weights[: cutoff - 1][::-1]
         ratio, gap = math.exp(-self.decay), -math.expm1(-self.decay)
-        places, last = np.arange(reach, dtype=np.float64), masses[start:]
+        places, last = np.arange(cutoff, dtype=np.float64), masses[start:]
         tail = last.sum() / gap
         total = masses[:start].sum() + (0.0 if self.thin else tail)
         beyond = np.append(np.cumsum(masses[::-1])[::-1][1:], 0.0) + ratio * tail
@@ -136,7 +136,7 @@ class IntegerLaw:
         moments += 2 * places[start:] * self.period * ratio / gap**2
         moments += self.period**2 * ratio * (1 + ratio) / gap**3
         second = masses[:start] @ places[:start] ** 2 + last @ moments
-        return TabulatedSpread(
+        return TabulatedDistribution(
             step=step,
             beyond=np.minimum(beyond / total * (1 + 4 * error), 1.0),
             period=self.period,
@@ -145,16 +145,16 @@ class IntegerLaw:
             rounding=rounding,
         )
 
-    def _log_weights(self, reach: int) -> tuple[NDArray[np.float64], float]:
+    def _log_weights(self, cutoff: int) -> tuple[NDArray[np.float64], float]:
         """Of -reach, ..., reach, and the relative error of weights and of their sums."""
         need(
-            reach <= _LARGEST,
+            cutoff <= _LARGEST,
             "additive noise",
             f"a table of the noise within {_LARGEST} steps (take laplace, or more budget)",
             "reach",
-            reach,
+            cutoff,
         )
-        places = np.arange(-reach, reach + 1)
+        places = np.arange(-cutoff, cutoff + 1)
         logs = np.asarray(self.log_weight(places), dtype=np.float64)
         need(
             logs.shape == places.shape and bool((logs < math.inf).all()) and logs.max() > -math.inf,
@@ -165,14 +165,16 @@ class IntegerLaw:
         first = self.start + np.arange(self.period)
         for side in (1, -1):
             near = np.asarray(self.log_weight(side * first), dtype=np.float64)
-            for count in _FAR:
-                far = np.asarray(self.log_weight(side * (first + count * self.period)))
+            for count in _CUTOFF:
+                distance = np.asarray(self.log_weight(side * (first + count * self.period)))
                 expected = near - count * self.decay
                 allowed = 4 * _ERROR * (1 + np.abs(expected))
                 with np.errstate(invalid="ignore"):
-                    agree = (far <= expected + allowed) & (self.thin | (far >= expected - allowed))
+                    agree = (distance <= expected + allowed) & (
+                        self.thin | (distance >= expected - allowed)
+                    )
                 need(
-                    bool((agree | (far == expected)).all()),
+                    bool((agree | (distance == expected)).all()),
                     ContractError,
                     f"`log_weight` does not fall by decay={float(self.decay)!r} in "
                     f"{self.period} steps from {side * self.start} on",
@@ -182,8 +184,8 @@ class IntegerLaw:
 
     def _largest_loss(self, shift: int) -> float:
         """L above, the largest of all shifts up to `shift`; infinite where there is none."""
-        reach = self.start + shift + self.period
-        logs, error = self._log_weights(reach + shift)
+        cutoff = self.start + shift + self.period
+        logs, error = self._log_weights(cutoff + shift)
         if self.thin or bool(np.isneginf(logs).any()):
             return math.inf
         # the least log weight within `shift` of each place, on either side
@@ -192,11 +194,11 @@ class IntegerLaw:
 
     def _curve(self, shift: int, adjacency: Adjacency) -> CurveEvent:
         """The largest of the curves of all shifts up to `shift`, at knots."""
-        reach = self.start + shift + self.period
-        logs, error = self._log_weights(reach + shift)
-        places = np.arange(-reach, reach + 1)
-        # the outermost period stands for the whole tail; what it repeats ends before `reach`
-        tails = (np.abs(places) >= self.start + shift) & (np.abs(places) < reach)
+        cutoff = self.start + shift + self.period
+        logs, error = self._log_weights(cutoff + shift)
+        places = np.arange(-cutoff, cutoff + 1)
+        # the outermost period stands for the whole tail; what it repeats ends before `cutoff`
+        tails = (np.abs(places) >= self.start + shift) & (np.abs(places) < cutoff)
         factors = np.where(np.abs(places) < self.start + shift, 1.0, 0.0)
         factors[tails] = -1 / math.expm1(-self.decay)
         weights = np.exp(logs - logs.max())
@@ -271,7 +273,7 @@ class AdditiveNoise(LaplaceNoise):
     arithmetic: ClassVar[Arithmetic] = "exact"
 
     @abstractmethod
-    def law(self, shift: int, scale: Fraction) -> IntegerLaw:
+    def distribution(self, shift: int, scale: Fraction) -> IntegerDistribution:
         """The law of the noise on each coordinate. No loss may rise with the scale.
 
         Args:
@@ -283,7 +285,9 @@ class AdditiveNoise(LaplaceNoise):
         """A coarser grid than others have, so that the law's tables are small."""
         return Grid.for_release(sensitivity.smallest, query.real_size, sensitivity.distance, 50)
 
-    def law_of(self, query: Query, sensitivity: Sensitivity) -> tuple[IntegerLaw, int]:
+    def distribution_of(
+        self, query: Query, sensitivity: Sensitivity
+    ) -> tuple[IntegerDistribution, int]:
         """The law for a query, and by how many steps its statistic moves at most.
 
         Raises:
@@ -297,7 +301,7 @@ class AdditiveNoise(LaplaceNoise):
             scale = scale / Fraction(sensitivity.unit) * steps
         # vectors of integers are an integer apart in l1
         shift = max(1, math.floor(steps))
-        return self.law(shift, drawable(scale)), shift
+        return self.distribution(shift, drawable(scale)), shift
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """The claim of the law, for so many coordinates and steps.
@@ -305,18 +309,20 @@ class AdditiveNoise(LaplaceNoise):
         Raises:
             ParameterError: its tables would be too large, or no grid fits.
         """
-        law, shift = self.law_of(query, sensitivity)
-        return law.event(shift, query.real_size, sensitivity.adjacency)
+        distribution, shift = self.distribution_of(query, sensitivity)
+        return distribution.event(shift, query.real_size, sensitivity.adjacency)
 
-    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> TabulatedSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> TabulatedDistribution:
         """The law itself; on the grid, half a step of rounding is added."""
-        law, _ = self.law_of(query, sensitivity)
+        distribution, _ = self.distribution_of(query, sensitivity)
         step = 1.0 if query.values == "integers" else self.grid(query, sensitivity).step
-        return law.spread(step, 0.0 if query.values == "integers" else step / 2)
+        return distribution.noise_distribution(
+            step, 0.0 if query.values == "integers" else step / 2
+        )
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the law, which the plan determines."""
-        law, _ = self.law_of(query, sensitivity)
+        distribution, _ = self.distribution_of(query, sensitivity)
         if query.values == "integers":
-            return OnIntegers(law.sample)
-        return OnGrid(self.grid(query, sensitivity), law.sample)
+            return OnIntegers(distribution.sample)
+        return OnGrid(self.grid(query, sensitivity), distribution.sample)

@@ -35,7 +35,7 @@ def uniform_below(bound: int, count: int, stream: Stream) -> NDArray[np.int64]:
     return words.view(np.int64)
 
 
-COIN_BITS = 32
+TRIAL_BITS = 32
 """Bits of a coin's uniform number that the vectorised comparison looks at."""
 
 _EXP_ERROR = 8  # of `fixed_exp`, in units of 2^-32
@@ -195,7 +195,7 @@ class FixedRate:
 
 def settle(uniform: int, x: Fraction, stream: Stream) -> bool:
     """Whether U < exp(-x), for a U in [0, 1) whose first 32 bits are `uniform`. Exact."""
-    bits = COIN_BITS
+    bits = TRIAL_BITS
     while True:
         # U lies in [uniform, uniform + 1) / 2^bits, which more bits narrow until it is on one side
         low, high = exp_bounds(x, bits)
@@ -208,7 +208,7 @@ def settle(uniform: int, x: Fraction, stream: Stream) -> bool:
 
 
 @attrs.frozen(slots=False)
-class ExpCoins:
+class BernoulliExp:
     """Coins with heads of probability exactly exp(-rate n), for one rate and any n < 2^63.
 
     Args:
@@ -241,7 +241,7 @@ class ExpCoins:
             return np.zeros(np.shape(n), dtype=np.bool_)
         need(int(numbers.min()) >= 0, ValueError, "bernoulli_exp needs n >= 0")
         fixed, margin = self._fixed
-        uniform = stream.words(numbers.size) >> np.uint64(64 - COIN_BITS)
+        uniform = stream.words(numbers.size) >> np.uint64(64 - TRIAL_BITS)
         threshold = fixed_exp(fixed.times(numbers.view(np.uint64)))
         heads = uniform + margin < threshold
         # within the margin, 32 bits do not decide: these coins are settled with exact integers

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.claims.mechanisms.noise.exponential import (
-    COIN_BITS,
+    TRIAL_BITS,
     FixedRate,
     exp_bounds,
     fixed_exp,
@@ -195,7 +195,7 @@ class Magnitudes:
         # bit 0 of a word is the fair bit, the next ones the offset in the block, the top 32 the
         # coin: no bit serves twice, and wide blocks take another word for the offset
         width = np.uint64(1 << self.bits)
-        inside = stream.words(count) if self.bits >= COIN_BITS else words >> np.uint64(1)
+        inside = stream.words(count) if self.bits >= TRIAL_BITS else words >> np.uint64(1)
         inside = inside & (width - np.uint64(1))
         start = blocks.view(np.uint64) << np.uint64(self.bits)
         shift, fixed = self._fixed
@@ -205,7 +205,7 @@ class Magnitudes:
             exponent = (2 * start + inside) >> np.uint64(shift)
             exponent *= inside >> np.uint64(shift)
         threshold = fixed_exp(fixed.times(exponent))
-        uniform = words >> np.uint64(64 - COIN_BITS)
+        uniform = words >> np.uint64(64 - TRIAL_BITS)
         margin = np.uint64(fixed.margin)
         accepted = uniform + margin < threshold
         open_ = ~accepted & (uniform < threshold + margin)
@@ -253,7 +253,7 @@ class Magnitudes:
         return (values ^ flip) - flip
 
 
-def gaussian_law(width: Fraction | float, count: int) -> Magnitudes:
+def gaussian_distribution(width: Fraction | float, count: int) -> Magnitudes:
     """The law of |z|, with tables that suit `count` draws at a time; its `symmetric` draws z.
 
     Args:

@@ -11,7 +11,7 @@ from dpcore.checks import positive_integer
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 
 
 def bin_of(encoded: NDArray[np.float64], column: int, bins: int) -> NDArray[np.intp]:
@@ -48,7 +48,7 @@ class Histogram(OneShot):
         return (Query(name="bins", shape=(2, self.bins), distance=Distance.L1),)
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
         """PRIVATE: sums and counts, shape (2, bins)."""
         where = bin_of(records.features, self.column, self.bins)

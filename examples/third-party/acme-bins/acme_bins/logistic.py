@@ -35,8 +35,8 @@ class BoundedLoss(Event, PrivacyCurve):
         """The curve above, the same in both directions."""
         if epsilon >= self.loss:
             return 0.0
-        share = -math.expm1(epsilon - self.loss) / (1 + math.exp(-self.loss))
-        return up(share, roundings=6)
+        fraction = -math.expm1(epsilon - self.loss) / (1 + math.exp(-self.loss))
+        return up(fraction, roundings=6)
 
     @property
     def claims(self) -> Claims:

@@ -4,7 +4,7 @@ import acme_bins
 import numpy as np
 from acme_bins.histogram import Histogram
 
-from dpcore import Domain, Public, PublicCoins, Range, Records
+from dpcore import Domain, Public, PublicRandomness, Range, Records
 from dpcore.encoding.tables import project_table
 from dpcore_attacks.pytest_checks import checks
 
@@ -13,7 +13,7 @@ test_conformance = checks(acme_bins)
 
 def test_sums_and_counts_of_four_records():
     domain = Domain(columns={"hour": Range(0, 24)}, target="m", labels=Range(0, 10), exact=4)
-    public = Public(domain=domain, coins=PublicCoins(0))
+    public = Public(domain=domain, randomness=PublicRandomness(0))
     records = project_table(domain, {"hour": [0, 5, 13, 24], "m": [10, 0, 5, 10]})
     learner = Histogram(bins=2)
     (query,) = learner.queries(public)

@@ -15,20 +15,22 @@ from dpcore.checks import positive_integer
 from dpcore.domain.domain import encoded_names
 from dpcore.encoding.tables import encode_table
 from dpcore.learners.conversation import Conversation
-from dpcore.models import Bars, Described, Description, Figures, Matrix, Transformer
+from dpcore.models import Described, Description, Figures, IntervalPicture, Matrix, Transformer
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Components(Transformer, Described):
-    """Axes, shape (k, columns); spreads: sums of squares along them, each off by at most `bar`."""
+    """Axes, shape (k, columns); spreads: sums of squares along them, each off by at most
+    `half_width`.
+    """
 
     domain: dpcore.Domain
     axes: np.ndarray
-    spreads: np.ndarray
-    bar: float = attrs.field(converter=float)
+    squares: np.ndarray
+    half_width: float = attrs.field(converter=float)
 
     def arrays(self):
-        return {"axes": self.axes, "spreads": self.spreads}
+        return {"axes": self.axes, "spreads": self.squares}
 
     def transform(self, table):
         return encode_table(self.domain, table) @ self.axes.T
@@ -37,14 +39,15 @@ class Components(Transformer, Described):
         return tuple(f"pca{number}" for number in range(len(self.axes)))
 
     def description(self):
-        low, high = self.spreads - self.bar, self.spreads + self.bar
-        table = Figures(about={"component": self.column_names()}, estimate=self.spreads,
+        low, high = self.squares - self.half_width, self.squares + self.half_width
+        table = Figures(about={"component": self.column_names()}, estimate=self.squares,
                         low=low, high=high, level=0.95, joint=True)  # fmt: skip
-        bars = Bars(title="Sums of squares", at=self.column_names(), values=self.spreads,
-                    low=low, high=high, up="sum of squares, encoded")  # fmt: skip
+        intervals = IntervalPicture(title="Sums of squares", at=self.column_names(),
+                                    values=self.squares,
+                                    low=low, high=high, up="sum of squares, encoded")  # fmt: skip
         axes = Matrix(title="Axes", names=self.column_names(), values=self.axes,
                       at=encoded_names(self.domain), unit="weight")  # fmt: skip
-        return Description(tables={"spreads": table}, pictures=(bars, axes))
+        return Description(tables={"spreads": table}, pictures=(intervals, axes))
 
 
 @attrs.frozen(kw_only=True)
@@ -70,8 +73,13 @@ class PrivatePCA(dpcore.SummingLearner, Conversation):
         first, second = np.triu_indices(width)
         matrix = np.zeros((width, width))
         matrix[first, second] = answer.value / np.where(first < second, np.sqrt(2), 1)
-        spreads, axes = np.linalg.eigh(matrix, UPLO="U")
-        size, spread = len(first), answer.spread
-        bar = np.inf if spread is None else spread.within(0.05 / size) * np.sqrt(size)
+        squares, axes = np.linalg.eigh(matrix, UPLO="U")
+        size, noise = len(first), answer.noise_distribution
+        half_width = np.inf if noise is None else noise.within(0.05 / size) * np.sqrt(size)
         last = slice(None, -self.components - 1, -1)
-        return Components(domain=public.domain, axes=axes.T[last], spreads=spreads[last], bar=bar)
+        return Components(
+            domain=public.domain,
+            axes=axes.T[last],
+            squares=squares[last],
+            half_width=half_width,
+        )

@@ -7,7 +7,16 @@ import private_pca
 import pytest
 from private_pca.pca import PrivatePCA
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, Public, PublicCoins, Range, price
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Domain,
+    PrivacyBudget,
+    Public,
+    PublicRandomness,
+    Range,
+    price,
+)
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore_attacks.pytest_checks import checks
@@ -33,23 +42,23 @@ def test_no_neighbours_on_a_grid_are_further_apart_than_the_bound(adjacency):
         domain=domain(adjacency), adjacency=adjacency, learner=PrivatePCA(components=2),
         budget=PrivacyBudget(epsilon=1, delta=1e-6), mechanism=Gaussian(),
     )  # fmt: skip
-    (ask,) = plan.schedule.asks
+    (planned_query,) = plan.schedule.queries
     rest = [np.array([0.3, -0.7]), np.array([-1.0, 1.0])]
     pairs = (
         itertools.product(GRID, GRID) if adjacency is REPLACE_ONE else ((row, None) for row in GRID)
     )
-    farthest = max(
+    diameter = max(
         np.linalg.norm(
             second_moments([*rest, row]) - second_moments(rest if other is None else [*rest, other])
         )
         for row, other in pairs
     )
     # The Frobenius norm is the length of the released vector; corners of the domain attain it.
-    assert 0.999 * ask.sensitivity.value < farthest <= ask.sensitivity.value
+    assert 0.999 * planned_query.sensitivity.value < diameter <= planned_query.sensitivity.value
 
 
 def test_the_statistic_is_the_matrix_of_second_moments():
-    public = Public(domain=domain(REPLACE_ONE), coins=PublicCoins(0))
+    public = Public(domain=domain(REPLACE_ONE), randomness=PublicRandomness(0))
     rows = np.array([[0.3, -0.7], [-1, 1], [0.5, 0.25]])
     records = project_table(public.domain, {"a": rows[:, 0], "b": rows[:, 1]})
     learner = PrivatePCA(components=1)

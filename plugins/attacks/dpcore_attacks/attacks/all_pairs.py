@@ -23,7 +23,7 @@ from dpcore_attacks.attacks.setting import Case
 
 _ORDERS = {Distance.L1: 1, Distance.L2: 2, Distance.LINF: np.inf}
 _FIRED = 2  # of the farthest pairs, as whole datasets
-_BESIDE = 3  # records beside the changed one, where their number is free
+_WITH = 3  # records beside the changed one, where their number is free
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -52,28 +52,30 @@ class Candidates:
         labels = rng.choice([-1.0, 1.0, 1.0, -1.0, 0.3], len(indices)) * rows.label_bound
         return cls(rows=rows, raw=raw[indices], labels=labels)
 
-    def farthest(self, case: Case, ask: Query, norm: Distance) -> Iterator[Configuration]:
+    def distant_configurations(
+        self, case: Case, query: Query, norm: Distance
+    ) -> Iterator[Configuration]:
         """The pairs that move the sum farthest in a norm, as neighbours of whole datasets; none
         where the query is no exact sum, or the relation fixes a part of a record."""
         relation = case.adjacency
-        if not attackable(case, ask):
+        if not attackable(case, query):
             return
-        totals = self.totals(case, ask)
-        for old, new in farthest_pairs(totals, norm, relation, _FIRED):
+        totals = self.totals(case, query)
+        for old, new in distant_pairs(totals, norm, relation, _FIRED):
             yield self._configuration(old, new, case)
 
-    def totals(self, case: Case, ask: Query) -> NDArray[np.float64]:
+    def totals(self, case: Case, query: Query) -> NDArray[np.float64]:
         """The sum of each candidate alone, flat, shape (k, size); zeros where it fails."""
         assert isinstance(case.learner, SummingLearner), "it is attackable"
         learner, public = copy.deepcopy(case.learner), case.public
-        sums = np.zeros((len(self.raw), int(np.prod(ask.shape))))
+        sums = np.zeros((len(self.raw), int(np.prod(query.shape))))
         records = self.rows.project(self.raw, self.labels)
         # each candidate is a person of its own: a learner that clips by person sees one record
         owned = attrs.evolve(records, persons=np.arange(len(records), dtype=np.int32))
         # a candidate that fails counts as 0: it ranks last, and is no finding here
-        for place, record in enumerate(owned.alone()):
+        for place, record in enumerate(owned.singles()):
             try:
-                sums[place] = learner.total_of(ask, record, public).floats().reshape(-1)
+                sums[place] = learner.total_of(query, record, public).floats().reshape(-1)
             except (DpcoreError, ValueError, ArithmeticError):
                 continue
         return sums
@@ -81,7 +83,7 @@ class Candidates:
     def _configuration(self, old: int, new: int, case: Case) -> Configuration:
         """Two candidates among copies of a third."""
         exact, limit = case.domain.exact, case.domain.at_most
-        base_size = exact - 1 if exact is not None else min(_BESIDE, (limit or _BESIDE + 1) - 1)
+        base_size = exact - 1 if exact is not None else min(_WITH, (limit or _WITH + 1) - 1)
         kinds = [0, old, new] if base_size else [old, new]
         return Configuration(
             raw=self.raw[kinds],
@@ -92,18 +94,18 @@ class Candidates:
         )
 
 
-def attackable(case: Case, ask: Query) -> bool:
+def attackable(case: Case, query: Query) -> bool:
     """Whether the movement between any two records is that between neighbours."""
     return (
         sums_exactly(case.learner)
-        and isinstance(ask, SumQuery)
-        and ask.sampling is None
-        and ask.distance in _ORDERS
+        and isinstance(query, SumQuery)
+        and query.sampling is None
+        and query.distance in _ORDERS
         and (case.adjacency.membership or case.adjacency == REPLACE_ONE)
     )
 
 
-def farthest_pairs(
+def distant_pairs(
     totals: NDArray[np.float64], distance: Distance, relation: Adjacency, most: int
 ) -> list[tuple[int, int]]:
     """(old, new) of the farthest pairs, farthest first, no record twice; under add/remove, of the

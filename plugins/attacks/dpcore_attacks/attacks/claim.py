@@ -4,12 +4,12 @@ import math
 
 import attrs
 
-from dpcore import Query, Records, SecretCoins, Sensitivity
+from dpcore import Query, Records, SecretRandomness, Sensitivity
 from dpcore.functions import Expansion, Process
 from dpcore.private.sampling import draw_with
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore.rounding import up
-from dpcore.sensitivity import AnySensitivity, Conditional, SensitivityLaw
+from dpcore.sensitivity import AnySensitivity, Conditional, SensitivityDistribution
 from dpcore_attacks.attacks.movement import length, movement, span
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.setting import Case, Checkable, Pathwise
@@ -41,15 +41,15 @@ class Target:
     """One query's claim, at one ask and one value of the secret coins.
 
     Args:
-        ask: The query with its `args`.
+        query: The query with its `args`.
         draw: Which sample or order of the records is drawn, the same for both neighbours.
     """
 
     case: Case
-    ask: Query
+    query: Query
     claim: AnySensitivity
-    secret: LearnerCoins = attrs.field(
-        factory=lambda: SecretCoins.rehearsal(0).learner(0, "attack", 1)
+    secret: LearnerRandomness = attrs.field(
+        factory=lambda: SecretRandomness.rehearsal(0).learner(0, "attack", 1)
     )
     draw: int = 0
 
@@ -57,14 +57,14 @@ class Target:
         """The statistic, or None and what went wrong."""
         case = self.case
         try:
-            answer = compute(case.learner, self.ask, records, case.public, self.secret)
+            answer = compute(case.learner, self.query, records, case.public, self.secret)
         except Exception as error:
             lines = str(error).splitlines() or [""]
             return None, f"{type(error).__name__}: {lines[0]}"
-        if reason := self.ask.unfit(answer):
+        if reason := self.query.unfit(answer):
             return None, reason
         return answer if isinstance(answer, Expansion | Process) else answer.astype(
-            self.ask.dtype
+            self.query.dtype
         ), ""
 
     def fire(self, pair: Pair) -> Shot:
@@ -75,11 +75,11 @@ class Target:
         failure = first or second
         # a run answers for a failed statistic with 0, and the claim says that it covers this too
         if self.claim.covers_fallback:
-            zero = self.ask.nothing()
+            zero = self.query.nothing()
             before, after = (zero if v is None else v for v in (before, after))
         if before is None or after is None:
             return Shot(None, inside, 0.0, failure)
-        before, after = self.ask.aligned(before, after)
+        before, after = self.query.aligned(before, after)
         distance = movement(self.claim.distance, before, after, pair.changed)
         size = max(self._size(before), self._size(after))
         claimed = self._claimed(records_after, pair.changed)
@@ -88,7 +88,7 @@ class Target:
             return Shot(math.inf if distance > 0 else 0.0, inside, 0.0, failure)
         # of scores the range of changes is claimed besides: the larger of both ratios counts
         if isinstance(self.claim, Sensitivity) and self.claim.range is not None:
-            distance = max(distance, claimed * span(before, after) / self.claim.reach)
+            distance = max(distance, claimed * span(before, after) / self.claim.range_sensitivity)
         return Shot(distance / claimed, inside, size / claimed, failure, claimed)
 
     def drawn_pair(self, pair: Pair) -> tuple[Records, Records]:
@@ -101,28 +101,28 @@ class Target:
 
     def _sample(self, records: Records, changed: int) -> Records:
         """What the private function sees: the draw, made so that the changed record takes part."""
-        sampling = self.ask.sampling
+        sampling = self.query.sampling
         if sampling is None or not len(records):
             return records
         # the same draw for both neighbours, so that they differ by the changed record alone
-        coins = SecretCoins.rehearsal(self.draw).sampling(0, self.ask.name, 1)
-        return draw_with(sampling, records, changed, coins)
+        randomness = SecretRandomness.rehearsal(self.draw).sampling(0, self.query.name, 1)
+        return draw_with(sampling, records, changed, randomness)
 
     def _claimed(self, records: Records, changed: int) -> float:
         """The claim; of a law, for the order drawn."""
-        if not isinstance(self.claim, SensitivityLaw):
+        if not isinstance(self.claim, SensitivityDistribution):
             return self.claim.largest
         bound, case = self.case.bound, self.case
         assert isinstance(bound, Pathwise), "laws without a claim for each order are not attacked"
         assert records.order is not None, "laws are over orders"
-        reach = bound.along(self.ask, case.learner, case.public, records.order, changed)
+        cutoff = bound.along(self.query, case.learner, case.public, records.order, changed)
         # a law is about exact solutions: each neighbour's may be off by the solver's error
-        return up(reach + 2 * self.claim.solver_error, roundings=1)
+        return up(cutoff + 2 * self.claim.solver_error, roundings=1)
 
     def _size(self, value: Statistic) -> float:
         if not self.claim.covers_fallback:
             return length(value)
-        return movement(self.claim.distance, self.ask.nothing(), value, 0)
+        return movement(self.claim.distance, self.query.nothing(), value, 0)
 
     def _inside(self, pair: Pair) -> bool | None:
         if not isinstance(self.claim.validity, Conditional):

@@ -51,9 +51,9 @@ def one_direction(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[C
     """Equal base rows a e1, and a row on the same line with the opposite label: T5 is attained."""
     while True:
         first = rows.directions(rng)[0]
-        length, reach = rng.choice(_LENGTHS), rng.choice(_LENGTHS)
+        length, cutoff = rng.choice(_LENGTHS), rng.choice(_LENGTHS)
         sign = rng.choice((1.0, -1.0))
-        changing = np.array([reach * first, sign * reach * first])
+        changing = np.array([cutoff * first, sign * cutoff * first])
         label = _label(rng)
         labels = [1.0, label, -label]
         yield _configuration(rows, [length * first], changing, labels, base, rng, "one direction")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpcore import Records, Refused
 from dpcore.shown import Shown
-from dpcore.views.markup import Sheet, facts
+from dpcore.views.markup import Summary, facts
 from dpcore_attacks.attacks.branches import lines_apart
 from dpcore_attacks.attacks.claim import Shot, Target
 from dpcore_attacks.attacks.neighbours import Configuration, Pair, pair_of
@@ -42,20 +42,20 @@ class Counterexample(Shown):
     arguments: dict[str, Any] | None
     pair: Pair
     records: int | None
-    coins: int | None
+    randomness: int | None
     claimed: float
     moved: float
     origin: str
     draw: int = 0
     norm: str = ""
 
-    def sheet(self) -> Sheet:
+    def shown_summary(self) -> Summary:
         """What was claimed, what the statistic did, and the synthetic record that changed."""
         table = facts(
             ("query", self.query), ("claimed", self.claimed), ("moved", self.moved),
             ("found by", self.origin),
         )  # fmt: skip
-        return Sheet(title="Counterexample", tables=(table,), sentences=(self.describe(),))
+        return Summary(title="Counterexample", tables=(table,), sentences=(self.describe(),))
 
     def describe(self) -> str:
         """Which made-up record changed, and from what to what."""
@@ -94,7 +94,7 @@ class Counterexample(Shown):
             ValueError: the case has no such claim.
         """
         # features may be drawn from the public key: at another key the claim is another one
-        case = attrs.evolve(case, coins=attrs.evolve(case.coins, key=self.coins))
+        case = attrs.evolve(case, randomness=attrs.evolve(case.randomness, key=self.randomness))
         if self.records is not None:
             case = case.at_size(self.records)
         claims = case.claims()
@@ -104,8 +104,8 @@ class Counterexample(Shown):
         for query, claim in claims:
             if query.name == self.query and claim.distance == (self.norm or query.distance):
                 # the learner is asked as planned: the norm is the claim's alone
-                ask = attrs.evolve(planned_queries[query.name], args=self.arguments)
-                return Target(case=case, ask=ask, claim=claim, draw=self.draw)
+                planned_query = attrs.evolve(planned_queries[query.name], args=self.arguments)
+                return Target(case=case, query=planned_query, claim=claim, draw=self.draw)
         raise ValueError(f"there is no query {self.query!r}")
 
     def save(self, path: Path) -> None:
@@ -135,7 +135,7 @@ class Counterexample(Shown):
             "changed": self.pair.changed,
             **({"count": self.pair.count} if self.pair.count > 1 else {}),
             "records": self.records,
-            "coins": self.coins,
+            "coins": self.randomness,
             "claimed": self.claimed,
             "moved": self.moved,
             "origin": self.origin,
@@ -185,7 +185,7 @@ def load(path: Path) -> Counterexample:
         arguments=arguments,
         pair=pair,
         records=facts["records"],
-        coins=facts["coins"],
+        randomness=facts["coins"],
         claimed=facts["claimed"],
         moved=facts["moved"],
         origin=facts["origin"],
@@ -227,9 +227,11 @@ def minimised(
             index += 1
     # a public count is part of the claim and may not change
     if target.case.domain.exact is None:
-        for index, share in itertools.product(range(len(violation.counts)), (0.02, 0.25, 0.5, 0.8)):
+        for index, fraction in itertools.product(
+            range(len(violation.counts)), (0.02, 0.25, 0.5, 0.8)
+        ):
             counts = violation.counts.copy()
-            counts[index] = max(1, int(share * counts[index]))
+            counts[index] = max(1, int(fraction * counts[index]))
             if counts[index] < violation.counts[index]:
                 violation = simplify(violation, counts=counts)
     if violation.position < 1:

@@ -14,9 +14,15 @@ from typing import Literal
 import attrs
 import numpy as np
 
-from dpcore import Query, Records, Refused, SecretCoins
+from dpcore import Query, Records, Refused, SecretRandomness
 from dpcore.functions import FunctionLearner
-from dpcore.sensitivity import AnySensitivity, Conditional, Refuted, SensitivityLaw, WorstCase
+from dpcore.sensitivity import (
+    AnySensitivity,
+    Conditional,
+    Refuted,
+    SensitivityDistribution,
+    WorstCase,
+)
 from dpcore_attacks.attacks.all_pairs import Candidates, attackable
 from dpcore_attacks.attacks.ascent import SearchOverError, climb
 from dpcore_attacks.attacks.branches import Taken, followed
@@ -34,7 +40,7 @@ from dpcore_attacks.attacks.neighbours import (
 from dpcore_attacks.attacks.paths import Maker, Path, branching_step, largest_step, paths
 from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.attacks.rows import Rows
-from dpcore_attacks.attacks.setting import Case, Pathwise, asks_of
+from dpcore_attacks.attacks.setting import Case, Pathwise, queries_of
 from dpcore_attacks.attacks.source_constants import written, written_path, written_starts
 from dpcore_attacks.attacks.statistic import Statistic
 from dpcore_attacks.effort import Effort
@@ -52,7 +58,7 @@ _SEVERAL: dict[int, Literal["opposed", "spread"]] = {_TURN - 2: "spread", _TURN 
 _LIGHT = 150  # records of a function up to which a pair counts as one
 _ALL_PAIRS = 0.1  # candidates of an exact sum for each pair of the budget
 _CANDIDATES = (20, 400)  # at least and at most
-_ALL_PAIRS_ASKS = 4
+_ALL_PAIRS_QUERIES = 4
 _EACH = 4  # constructions of a family between two restarts
 
 
@@ -115,17 +121,17 @@ def _attack(
         unfit = f"a movement in {query.distance} cannot be measured from arrays"
     elif isinstance(claim.validity, Refuted):
         unfit = f"it says itself that it is refuted: {claim.validity.reason}"
-    elif isinstance(claim, SensitivityLaw) and not isinstance(case.bound, Pathwise):
+    elif isinstance(claim, SensitivityDistribution) and not isinstance(case.bound, Pathwise):
         unfit = "it states a law over orders and makes no claim for one order (method `along`)"
     else:
         try:
-            asks = asks_of(case, query.name, rng)
-            unfit = "" if asks else "the learner never asks it"
+            queries = queries_of(case, query.name, rng)
+            unfit = "" if queries else "the learner never asks it"
         except Exception as error:
             unfit = f"the learner's public part raised {type(error).__name__}"
     if unfit:
         return Finding(case=case, query=query.name, claim=claim, reason=unfit)
-    search = _Search(case, asks, claim, max(1, pairs // _weight(case)), rng)
+    search = _Search(case, queries, claim, max(1, pairs // _weight(case)), rng)
     return search.run(counterexample.pair for counterexample in counterexamples)
 
 
@@ -142,7 +148,7 @@ class _Search:
     def __init__(
         self,
         case: Case,
-        asks: Sequence[Query],
+        queries: Sequence[Query],
         claim: AnySensitivity,
         pairs: int,
         rng: np.random.Generator,
@@ -158,11 +164,11 @@ class _Search:
             self._makers = (partial(written_path, self._written),)
         self._round = _EACH * len(self._families)  # constructions between two restarts
         # a claim holds for every ask, every value of the secret coins and every draw
-        secrets = [SecretCoins.rehearsal(k).learner(0, asks[0].name, 1) for k in range(2)]
-        draws = range(1 if asks[0].sampling is None else _DRAWS)
+        secrets = [SecretRandomness.rehearsal(k).learner(0, queries[0].name, 1) for k in range(2)]
+        draws = range(1 if queries[0].sampling is None else _DRAWS)
         self._targets = [
-            Target(case=case, ask=ask, claim=claim, secret=secret, draw=draw)
-            for ask in asks
+            Target(case=case, query=query, claim=claim, secret=secret, draw=draw)
+            for query in queries
             for secret in secrets
             for draw in draws
         ]
@@ -198,15 +204,17 @@ class _Search:
 
     def _all_pairs(self) -> None:
         """Of an exact sum, all pairs of some candidates at once; on top of the others."""
-        by_ask = {id(target.ask): target for target in self._targets}
-        targets = [*by_ask.values()][:_ALL_PAIRS_ASKS]
-        if not attackable(self._case, targets[0].ask):
+        by_query = {id(target.query): target for target in self._targets}
+        targets = [*by_query.values()][:_ALL_PAIRS_QUERIES]
+        if not attackable(self._case, targets[0].query):
             return
         count = int(np.clip(_ALL_PAIRS * self._limit, *_CANDIDATES))
         for number, target in enumerate(targets):
             rng = np.random.default_rng([number, count])  # the other phases keep their numbers
             candidates = Candidates.drawn(self._rows, count, rng)
-            for start in candidates.farthest(self._case, target.ask, self._claim.distance):
+            for start in candidates.distant_configurations(
+                self._case, target.query, self._claim.distance
+            ):
                 if self._is_broken():
                     return
                 self._limit += 1
@@ -238,9 +246,9 @@ class _Search:
             # places next to numbers of the code come first: an index may be compared with them
             places = np.arange(start.base_size + 1)
             counts = np.array([c + d for c in self._written.counts for d in (-1, 0, 1)], dtype=int)
-            telling_places = np.intersect1d(counts, places)
-            random_places = self._rng.permutation(np.setdiff1d(places, telling_places))
-            for place in np.concatenate([telling_places, random_places])[:place_limit]:
+            sensitive_places = np.intersect1d(counts, places)
+            random_places = self._rng.permutation(np.setdiff1d(places, sensitive_places))
+            for place in np.concatenate([sensitive_places, random_places])[:place_limit]:
                 position = min(1.0, (float(place) + 0.01) / max(1, start.base_size))
                 if self._is_broken() or self._pairs >= self._limit:
                     return  # what follows has pairs of its own
@@ -248,9 +256,9 @@ class _Search:
 
     def _paths(self) -> None:
         """Steps with a jump; two statistics count as a pair."""
-        share, spent = _PATHS * self._limit, 0
+        fraction, spent = _PATHS * self._limit, 0
         for number, path in enumerate(self._ways()):
-            if self._is_broken() or (number >= _FEWEST_PATHS and spent >= share):
+            if self._is_broken() or (number >= _FEWEST_PATHS and spent >= fraction):
                 return
             target = self._targets[int(self._rng.integers(len(self._targets)))]
             step, evaluations = self._step(path, target, branches=bool(number % 2))
@@ -346,7 +354,7 @@ class _Search:
     def _finding(self) -> Finding:
         finding = Finding(
             case=self._case,
-            query=self._targets[0].ask.name,
+            query=self._targets[0].query.name,
             claim=self._claim,
             pairs=self._pairs,
             outside=self._outside,
@@ -361,8 +369,8 @@ class _Search:
         if ratio > 1 + ALLOWANCE:
             # a simpler pair may break the claim by a tenth less, but it must break it
             threshold = max(1 + ALLOWANCE, 0.9 * ratio)
-            share, fewest = _SIMPLIFYING
-            tries = max(fewest, round(share * self._limit))
+            fraction, fewest = _SIMPLIFYING
+            tries = max(fewest, round(fraction * self._limit))
             configuration = minimised(configuration, target, self._rows, threshold, tries)
         return self._with_counterexample(finding, configuration, target)
 
@@ -373,15 +381,15 @@ class _Search:
         # fired anew: the ratio that is reported is that of the pair in the file
         shot = target.fire(pair)
         ratio = 0.0 if shot.ratio is None else shot.ratio
-        args = target.ask.args
+        args = target.query.args
         example = Counterexample(
-            query=target.ask.name,
+            query=target.query.name,
             arguments=None if args is None else dict(args),
             pair=pair,
             records=self._case.domain.at_most,
-            coins=self._case.coins.key,
+            randomness=self._case.randomness.key,
             draw=target.draw,
-            norm="" if self._claim.distance is target.ask.distance else str(self._claim.distance),
+            norm="" if self._claim.distance is target.query.distance else str(self._claim.distance),
             claimed=shot.claimed,
             moved=ratio * shot.claimed,
             origin=configuration.origin,

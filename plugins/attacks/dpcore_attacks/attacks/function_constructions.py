@@ -20,13 +20,15 @@ _POSITIONS = (1.0, 0.0, 0.5)
 _STEPS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.4)
 
 
-def share_at_a_point(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
+def proportion_at_a_point(
+    rows: Rows, base: int, rng: np.random.Generator
+) -> Iterator[Configuration]:
     """Part of the records at one point, the others at rest far away; the change is nearby."""
     while True:
         along, across = rows.directions(rng)
         point = along * rng.choice((1.0, 1.0, 0.5, 0.2, 0.0))
         # log-uniform, from one record to all: the share that gives the eigenvalue Lam is not known
-        share = math.exp(rng.uniform(math.log(1 / max(base, 2)), 0.0))
+        fraction = math.exp(rng.uniform(math.log(1 / max(base, 2)), 0.0))
         step = rng.choice(_STEPS) * across
         ahead = rng.choice(_STEPS) * along
         label = float(rng.choice((1.0, -1.0)))
@@ -35,7 +37,7 @@ def share_at_a_point(rows: Rows, base: int, rng: np.random.Generator) -> Iterato
             [point, -along],
             np.array([point + ahead + step, point + ahead - step]),
             [1.0, 0.0, label, rng.choice((label, label, -label))],
-            [share, 1 - share],
+            [fraction, 1 - fraction],
             base,
             rng,
             "a share of the records at one point",
@@ -64,7 +66,7 @@ def clusters(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Config
         )
 
 
-FUNCTION_FAMILIES: tuple[Family, ...] = (*FAMILIES, share_at_a_point, clusters)
+FUNCTION_FAMILIES: tuple[Family, ...] = (*FAMILIES, proportion_at_a_point, clusters)
 
 
 def _configuration(
@@ -72,15 +74,15 @@ def _configuration(
     bases: list[NDArray[np.float64]],
     changing: NDArray[np.float64],
     labels: list[float],
-    shares: list[float],
+    fractions: list[float],
     size: int,
     rng: np.random.Generator,
     origin: str,
 ) -> Configuration:
     """`size` base records in these shares, those without any dropped; labels in label bounds."""
     # rounding down loses records: the largest share takes them, so that the size is exact
-    counts = np.floor(np.array(shares) * size).astype(np.intp)
-    counts[int(np.argmax(shares))] += size - counts.sum()
+    counts = np.floor(np.array(fractions) * size).astype(np.intp)
+    counts[int(np.argmax(fractions))] += size - counts.sum()
     kinds = np.flatnonzero(counts > 0)
     base_labels = [labels[index] for index in kinds]
     return Configuration(

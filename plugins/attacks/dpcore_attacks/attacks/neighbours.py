@@ -194,10 +194,10 @@ def _pull_back(
         steps = np.linspace(low, high, 17)
         raw = start + steps[:, None] * (end - start)
         encoded = rows.project(np.vstack([start, raw]), np.zeros(18)).features
-        far = np.linalg.norm(encoded[1:] - encoded[0], axis=1) > radius
-        if not far.any():
+        distance = np.linalg.norm(encoded[1:] - encoded[0], axis=1) > radius
+        if not distance.any():
             return np.asarray(start + high * (end - start))
-        first = int(np.argmax(far))
+        first = int(np.argmax(distance))
         if first == 0:
             return start
         low, high = float(steps[first - 1]), float(steps[first])

@@ -14,13 +14,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import SecretCoins, Sensitivity
+from dpcore import SecretRandomness, Sensitivity
 from dpcore.claims.events.composition import repeated
 from dpcore.event import Direction
 from dpcore.functions import Expansion, FunctionQuery, Interactive, Oracle
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.certify import certified
-from dpcore_attacks.laboratory.noise_streams import asks
+from dpcore_attacks.laboratory.noise_streams import query_streams
 
 EPSILONS = (0.0, 0.3, 1.0, 2.0, 5.0)
 ERROR_RATE = 1e-6
@@ -54,12 +54,12 @@ class Duel:
 
     def oracle(self, function: Expansion, seed: int) -> Oracle:
         """A fresh oracle with noise of its own."""
-        noise = SecretCoins.rehearsal(seed).noise(0, self.query.name, 1)
+        noise = SecretRandomness.rehearsal(seed).noise(0, self.query.name, 1)
         return self.mechanism.open(function, self.query, self.sensitivity, noise)
 
     def oracles(self, function: Expansion, seed: int, count: int) -> Iterator[Oracle]:
         """So many fresh oracles, of which one at a time is asked."""
-        words = asks(SecretCoins.rehearsal(seed).noise(1, self.query.name, 1))
+        words = query_streams(SecretRandomness.rehearsal(seed).noise(1, self.query.name, 1))
         opened = self.mechanism.opener(self.query, self.sensitivity)
         yield from (opened(function, noise) for noise in islice(words, count))
 
@@ -71,7 +71,7 @@ class Duel:
         """The largest delta that the composed events allow."""
         event = self.mechanism.event(self.query, self.sensitivity)
         # all asks that are paid for, whether or not a game uses them
-        composition = repeated(event, self.mechanism.asks)
+        composition = repeated(event, self.mechanism.query_count)
         return max(composition.curve.upper_at(epsilon, direction) for direction in Direction)
 
 
@@ -157,7 +157,7 @@ def _games(duel: Duel) -> Iterator[tuple[str, Game]]:
         yield "neighbouring points", _fixed_questions(near)
         yield "points that span the difference", _fixed_questions(spanning)
         yield "questions chosen from answers", _adaptive_questions(duel, worst, near, spanning)
-    if _MOST < duel.mechanism.most_points <= _LAST and duel.mechanism.asks > 1:
+    if _MOST < duel.mechanism.most_points <= _LAST and duel.mechanism.query_count > 1:
         yield (
             "the last question that is paid for",
             _last_question(worst, duel.mechanism.most_points),

@@ -27,10 +27,10 @@ Value = Callable[[Records], Statistic | None]
 
 _KINDS = 200  # different rows of a data set
 _FEW = (1, 2, 3, 5, 8, 12, 25)
-_SHARES = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
+_FRACTIONS = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
 _LABELS = (-1.0, -1.0, -0.5, 0.0, 0.0, 0.5, 1.0, 1.0)
 _SCANNED = 48  # steps of a path that is walked as a whole
-_FAR = 1e9
+_CUTOFF = 1e9
 _HALVINGS = 40  # of one record's way, where a relation limits it
 
 
@@ -147,8 +147,10 @@ def _ends(rows: Rows, size: int, rng: np.random.Generator) -> Path:
 def _group(rows: Rows, size: int, rng: np.random.Generator) -> Path:
     """A group of a few records, or of a share, that moves past a background."""
     # thresholds on groups come as counts and as shares
-    share = int(rng.choice(_FEW)) if rng.integers(2) else round(float(rng.choice(_SHARES)) * size)
-    return _moving(rows, rng, size, share, _labels(rng, 3), "a path of a group")
+    fraction = (
+        int(rng.choice(_FEW)) if rng.integers(2) else round(float(rng.choice(_FRACTIONS)) * size)
+    )
+    return _moving(rows, rng, size, fraction, _labels(rng, 3), "a path of a group")
 
 
 def _outliers(rows: Rows, size: int, rng: np.random.Generator) -> Path:
@@ -157,8 +159,8 @@ def _outliers(rows: Rows, size: int, rng: np.random.Generator) -> Path:
     # at the centre or close to it: robust scales break where the spread is 0
     near = np.clip(centre + rng.choice((0.0, 1e-3, 0.05, 0.3)) * rng.normal(), -1, 1)
     labels = np.array([near, rng.choice((-1.0, 1.0)), centre])
-    share = min(size, int(rng.choice((*_FEW, max(1, size // 10)))))
-    return _moving(rows, rng, size, share, labels, "a path of outliers")
+    fraction = min(size, int(rng.choice((*_FEW, max(1, size // 10)))))
+    return _moving(rows, rng, size, fraction, labels, "a path of outliers")
 
 
 def _moving(
@@ -223,7 +225,7 @@ def branching_step(
         return taken(path.records(number, rows, adjacency))
 
     # a branch that is entered and left again between two stations is not noticed
-    stations = sorted({round(share * path.steps) for share in (0.0, 0.25, 0.5, 0.75, 1.0)})
+    stations = sorted({round(fraction * path.steps) for fraction in (0.0, 0.25, 0.5, 0.75, 1.0)})
     low, fingerprint = stations[0], follow(stations[0])
     for high in stations[1:]:
         if follow(high) == fingerprint:
@@ -280,9 +282,9 @@ def _shorten(
     unlimited = attrs.evolve(adjacency, feature_radius=np.inf)
     start, end = configuration.raw[-2].copy(), configuration.raw[-1].copy()
 
-    def evaluate(share: float) -> Statistic | None:
+    def evaluate(fraction: float) -> Statistic | None:
         raw = configuration.raw.copy()
-        raw[-1] = start + share * (end - start)
+        raw[-1] = start + fraction * (end - start)
         return value(pair_of(attrs.evolve(configuration, raw=raw), rows, unlimited).after)
 
     low, high = 0.0, 1.0
@@ -306,15 +308,15 @@ def _shorten(
 def _distance(first: Statistic | None, second: Statistic | None) -> float:
     """How far two values lie apart, roughly; a failure lies far from any value."""
     if first is None or second is None:
-        return 0.0 if first is second else _FAR
+        return 0.0 if first is second else _CUTOFF
     if isinstance(first, Expansion) and isinstance(second, Expansion):
         return kernel_distance(first, second)
     if isinstance(first, Process) and isinstance(second, Process):
         first, second = steps_of(first), steps_of(second)
     first_array, second_array = np.asarray(first), np.asarray(second)
     if first_array.shape != second_array.shape:
-        return _FAR
+        return _CUTOFF
     if not (is_numeric(first_array) and is_numeric(second_array)):
         return float(np.count_nonzero(first_array != second_array))
     distance = float(np.linalg.norm(to_real(first_array - second_array)))
-    return distance if np.isfinite(distance) else _FAR
+    return distance if np.isfinite(distance) else _CUTOFF

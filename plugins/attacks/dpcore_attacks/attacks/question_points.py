@@ -5,7 +5,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Query, SecretCoins
+from dpcore import Query, SecretRandomness
 from dpcore.functions import Expansion
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.rows import Rows
@@ -39,9 +39,9 @@ def question_points(case: Case, pair: Pair, most: int, seed: int = 0) -> NDArray
 def functions_of(case: Case, query: Query, pair: Pair) -> tuple[Expansion, ...]:
     """What a learner of functions fits on either neighbour."""
     # one value of the secret coins for both: the functions differ by the records alone
-    coins = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+    randomness = SecretRandomness.rehearsal(0).learner(0, query.name, 1)
     values = (
-        compute(case.learner, query, records, case.public, coins)
+        compute(case.learner, query, records, case.public, randomness)
         for records in (pair.before, pair.after)
     )
     return tuple(cast(Expansion, value) for value in values)

@@ -17,11 +17,11 @@ from dpcore import (
     Learner,
     Plan,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Query,
     Records,
     Refused,
-    SecretCoins,
+    SecretRandomness,
     SensitivityBound,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -29,11 +29,11 @@ from dpcore.claims.plan.schedule import Scheduled
 from dpcore.claims.pricing.unit_claims import unit_claim
 from dpcore.errors import UndeclaredError
 from dpcore.functions import FunctionQuery
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learner import AnyLearner, promises
 from dpcore.mechanism import AnyMechanism, is_calibrated
 from dpcore.models import Model
-from dpcore.private.sampling import draw, scheme_of_ask
+from dpcore.private.sampling import draw, scheme_of_query
 from dpcore.sensitivity import AnySensitivity
 
 _KEPT = 12  # asks of one query that are attacked
@@ -65,9 +65,9 @@ def seen(query: Query, records: Records, seed: int = 0) -> Records:
     """What an ask's private function would see of made-up records, at known coins."""
     if query.sampling is None:
         return records
-    coins = SecretCoins.rehearsal(seed)
-    sampling = scheme_of_ask(query.sampling, 1, coins.sampling(0, query.name, 0))
-    return draw(sampling, records, coins.sampling(0, query.name, 1))
+    randomness = SecretRandomness.rehearsal(seed)
+    sampling = scheme_of_query(query.sampling, 1, randomness.sampling(0, query.name, 0))
+    return draw(sampling, records, randomness.sampling(0, query.name, 1))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -84,7 +84,7 @@ class Case:
     bound: SensitivityBound
     domain: Domain
     adjacency: Adjacency
-    coins: PublicCoins = attrs.field(factory=lambda: PublicCoins(1))
+    randomness: PublicRandomness = attrs.field(factory=lambda: PublicRandomness(1))
     mu: float | None = 1.0
     mechanisms: Mapping[str, AnyMechanism] = attrs.field(factory=dict)
 
@@ -96,15 +96,17 @@ class Case:
             bound=scheduled.bound,
             domain=scheduled.part,
             adjacency=plan.request.adjacency,
-            coins=plan.coins or PublicCoins(1),
+            randomness=plan.randomness or PublicRandomness(1),
             mu=scheduled.mu,
-            mechanisms={name: ask.mechanism for name, ask in scheduled.asks.items()},
+            mechanisms={
+                name: planned_query.mechanism for name, planned_query in scheduled.queries.items()
+            },
         )
 
     @property
     def public(self) -> Public:
         """What learner and bound may know."""
-        return Public(domain=self.domain, coins=self.coins, mu=self.mu)
+        return Public(domain=self.domain, randomness=self.randomness, mu=self.mu)
 
     @property
     def name(self) -> str:
@@ -179,7 +181,7 @@ def conversation(
         return  # a learner of a function has no state machine
     state = learner.start(case.public)
     numbers: dict[str, int] = {}
-    spreads = {} if promises(learner, Model) else _spreads(case)
+    noise_distributions = {} if promises(learner, Model) else _noise_distributions(case)
     while (query := learner.ask(state)) is not None:
         numbers[query.name] = numbers.get(query.name, 0) + 1
         value = made_up(query, rng, scale) if answers is None else next(answers)
@@ -189,23 +191,25 @@ def conversation(
             number=numbers[query.name],
             value=value,
             mechanism=case.mechanisms.get(query.name, Gaussian(noise_multiplier=1.0)),
-            spread=spreads.get(query.name),
+            noise_distribution=noise_distributions.get(query.name),
         )
         yield state, query, answer
         state = learner.update(state, answer)
 
 
-def _spreads(case: Case) -> dict[str, NoiseLaw]:
+def _noise_distributions(case: Case) -> dict[str, NoiseDistribution]:
     """The noise of every query whose mechanism is calibrated, by its name."""
     claims = case.safe_claims()
-    spreads: dict[str, NoiseLaw] = {}
+    noise_distributions: dict[str, NoiseDistribution] = {}
     for query, claim in () if isinstance(claims, Refused) else claims:
         mechanism = case.mechanisms.get(query.name)
         stated_claim = mechanism and claim.in_norm(mechanism.needs.distance, query.real_size)
         if mechanism is not None and is_calibrated(mechanism) and stated_claim is not None:
-            spread = mechanism.noise_distribution(query, stated_claim)
-            spreads |= {} if spread is None else {query.name: spread}
-    return spreads
+            noise_distribution = mechanism.noise_distribution(query, stated_claim)
+            noise_distributions |= (
+                {} if noise_distribution is None else {query.name: noise_distribution}
+            )
+    return noise_distributions
 
 
 def made_up(query: Query, rng: np.random.Generator, scale: float) -> NDArray[Any]:
@@ -219,7 +223,7 @@ def made_up(query: Query, rng: np.random.Generator, scale: float) -> NDArray[Any
     return value
 
 
-def asks_of(case: Case, name: str, rng: np.random.Generator) -> list[Query]:
+def queries_of(case: Case, name: str, rng: np.random.Generator) -> list[Query]:
     """Asks of one query with arguments that answers of any size can lead to.
 
     Answers are noisy, so that every real number can be one: the machine is driven with random
@@ -231,11 +235,17 @@ def asks_of(case: Case, name: str, rng: np.random.Generator) -> list[Query]:
         return [planned]
     queries: list[Query] = []
     for scale in (0.0, 1.0, 30.0, 1e4):
-        asks = [query for _, query, _ in conversation(case, None, rng, scale) if query.name == name]
+        planned_queries = [
+            query for _, query, _ in conversation(case, None, rng, scale) if query.name == name
+        ]
         # a single ask without arguments does not depend on answers
-        if len(asks) == 1 and asks[0].args is None:
-            return asks
+        if len(planned_queries) == 1 and planned_queries[0].args is None:
+            return planned_queries
         # the first, the last and two at random: arguments drift from ask to ask
-        indices = {0, len(asks) - 1, *rng.integers(len(asks), size=2)} if asks else set()
-        queries.extend(asks[index] for index in sorted(indices))
+        indices = (
+            {0, len(planned_queries) - 1, *rng.integers(len(planned_queries), size=2)}
+            if planned_queries
+            else set()
+        )
+        queries.extend(planned_queries[index] for index in sorted(indices))
     return queries[:_KEPT]

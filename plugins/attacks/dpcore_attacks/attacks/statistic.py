@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dpcore import Public, Query, Records
 from dpcore.functions import Expansion, Process
 from dpcore.learner import AnyLearner
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 
 Statistic = NDArray[Any] | Expansion | Process
 
@@ -28,10 +28,10 @@ def steps_of(process: Process) -> NDArray[np.float64]:
 
 
 def compute(
-    learner: AnyLearner, ask: Query, records: Records, public: Public, secret: LearnerCoins
+    learner: AnyLearner, query: Query, records: Records, public: Public, secret: LearnerRandomness
 ) -> Statistic:
-    """The value of `ask` on made-up records."""
-    value = learner.statistic(ask, records, public, secret)
+    """The value of `query` on made-up records."""
+    value = learner.statistic(query, records, public, secret)
     # a copy: a learner may reuse its own array at the next ask
     return value if isinstance(value, Expansion | Process) else np.array(value)
 

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Records, SecretCoins
+from dpcore import Records, SecretRandomness
 from dpcore.functions import Expansion, Process
 from dpcore.mechanism import to_real
 from dpcore.private.sampling import draw_with
@@ -55,13 +55,13 @@ def worst_pair(finding: Finding, seed: int = 0) -> WorstPair | None:
     example = finding.counterexample
     if example is None or finding.claim is None or finding.worst <= 0:
         return None
-    (ask,) = (
+    (query,) = (
         q for q in finding.case.learner.queries(finding.case.public) if q.name == example.query
     )
-    ask = attrs.evolve(ask, args=example.arguments)
-    target = Target(case=finding.case, ask=ask, claim=finding.claim)
+    query = attrs.evolve(query, args=example.arguments)
+    target = Target(case=finding.case, query=query, claim=finding.claim)
     # runs draw records or orders anew: the pair must be told apart through that
-    if ask.sampling is not None:
+    if query.sampling is not None:
         return _least_random_pair(target, seed)
     # a broken claim about products shows best where the matrix of one neighbour is singular
     if finding.broken and len(example.pair.before) > 1 and _is_gram(target, example.pair):
@@ -153,9 +153,9 @@ def _base_size(case: Case) -> int:
 
 def _value(target: Target, pair: Pair) -> NDArray[np.float64] | None:
     """Of the first neighbour, at the target's draw."""
-    assert target.ask.sampling is not None, "only what is drawn has draws"
-    coins = SecretCoins.rehearsal(target.draw).sampling(0, target.ask.name, 1)
-    value, _ = target.value(draw_with(target.ask.sampling, pair.before, pair.changed, coins))
+    assert target.query.sampling is not None, "only what is drawn has draws"
+    randomness = SecretRandomness.rehearsal(target.draw).sampling(0, target.query.name, 1)
+    value, _ = target.value(draw_with(target.query.sampling, pair.before, pair.changed, randomness))
     return None if value is None or isinstance(value, Expansion | Process) else to_real(value)
 
 

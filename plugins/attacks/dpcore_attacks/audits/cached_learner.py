@@ -11,11 +11,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Public, Query, Records, SecretCoins
+from dpcore import Public, Query, Records, SecretRandomness
 from dpcore.functions import ProcessQuery
 from dpcore.learner import AnyLearner
 from dpcore.private.release_context import Private
-from dpcore.randomness import LearnerCoins, Stream
+from dpcore.randomness import LearnerRandomness, Stream
 
 _SAME = 1e-9  # relative difference of two statistics that counts as rounding
 
@@ -23,13 +23,13 @@ _SAME = 1e-9  # relative difference of two statistics that counts as rounding
 class _ReadSpy:
     """Learner coins that notice being read."""
 
-    def __init__(self, coins: LearnerCoins) -> None:
-        self._coins, self.was_read = coins, False
+    def __init__(self, randomness: LearnerRandomness) -> None:
+        self._randomness, self.was_read = randomness, False
 
     def stream(self, name: str) -> Stream:
         """The learner's stream of that name, after noting that it was asked for."""
         self.was_read = True
-        return self._coins.stream(name)
+        return self._randomness.stream(name)
 
 
 def fixed_statistics(
@@ -46,11 +46,11 @@ def fixed_statistics(
         # The runtime draws anew for every ask, and a mechanism steps a process in every run.
         if query.sampling is not None or isinstance(query, ProcessQuery):
             continue
-        spy = _ReadSpy(SecretCoins.rehearsal(0).learner(0, query.name, 1))
-        coins = cast(LearnerCoins, spy)
+        spy = _ReadSpy(SecretRandomness.rehearsal(0).learner(0, query.name, 1))
+        randomness = cast(LearnerRandomness, spy)
         try:
             values = [
-                np.asarray(copy.deepcopy(learner).statistic(query, rows, public, coins))
+                np.asarray(copy.deepcopy(learner).statistic(query, rows, public, randomness))
                 for rows in (records, records, shuffled)
             ]
         except Exception:  # it needs arguments, or fails: the runs will show it
@@ -68,7 +68,7 @@ def fixed_statistics(
 def remembering(learner: AnyLearner, fixed: Mapping[str, Any]) -> Private:
     """The learner's private function, with what is `fixed` taken from there."""
 
-    def compute(query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+    def compute(query: Query, records: Records, public: Public, secret: LearnerRandomness) -> Any:
         # an ask with arguments is another statistic than the one remembered
         if query.args is None and query.name in fixed:
             return fixed[query.name]

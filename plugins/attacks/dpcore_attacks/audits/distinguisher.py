@@ -53,8 +53,8 @@ def _discriminant(
     """Fisher's, in standardised columns, with eigenvalues raised to a floor."""
     centre = 0.5 * (before.mean(axis=0) + after.mean(axis=0))
     # one scale from both sides: a scale of each would hide a difference between them
-    spread = np.vstack([before - centre, after - centre]).std(axis=0)
-    scale = np.where(spread > 0, spread, 1.0)
+    deviation = np.vstack([before - centre, after - centre]).std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
 
     def prepare(rows: NDArray[np.float64]) -> NDArray[np.float64]:
         return expand((rows - centre) / scale)

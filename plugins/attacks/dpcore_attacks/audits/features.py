@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.errors import DpcoreError
 
 NAMES = (
@@ -39,8 +39,12 @@ _EXACT = 1e-9  # of the claim: nearer than that counts as no noise
 class Comparison:
     """Features of one ask's answers; it remembers what only the statistics determine."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask, self._unit, self._weight = ask, ask.sensitivity.largest, strength(ask)
+    def __init__(self, planned_query: PlannedQuery) -> None:
+        self._ask, self._unit, self._weight = (
+            planned_query,
+            planned_query.sensitivity.largest,
+            strength(planned_query),
+        )
         self._pair: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
         self._inverses = np.empty(0)
 
@@ -119,13 +123,13 @@ def _closest(matrix: NDArray[np.float64]) -> float:
     return float(distances[np.triu_indices(len(matrix), 1)].min())
 
 
-def strength(ask: Ask) -> float:
+def strength(planned_query: PlannedQuery) -> float:
     """How much one ask tells: its event's mu, else a pure epsilon, else sqrt(2 rho), else 1.
 
     It weighs asks against each other, and no claim rests on it.
     """
     try:
-        claims = ask.event().claims
+        claims = planned_query.event().claims
     except DpcoreError:
         return 1.0
     of_rho = None if claims.rho is None else math.sqrt(2 * claims.rho)

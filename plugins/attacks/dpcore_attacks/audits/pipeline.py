@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, OneShot, PublicCoins, Query, Records, SecretCoins
+from dpcore import Answer, OneShot, PublicRandomness, Query, Records, SecretRandomness
 from dpcore.claims.plan.schedule import FunctionRelease, Schedule, Scheduled
 from dpcore.errors import ReleaseError
 from dpcore.mechanism import to_real
@@ -27,7 +27,7 @@ from dpcore_attacks.audits.features import NAMES, Comparison
 RAW = 16
 """Real coordinates of all answers together that are features themselves, if there are no more."""
 
-_REFERENCE = SecretCoins.rehearsal(0)  # known coins, at which features compare statistics
+_REFERENCE = SecretRandomness.rehearsal(0)  # known coins, at which features compare statistics
 _EARLY = 100  # samples a side, after which a run that always fails is given up
 _FAILED = len(NAMES)  # the column that tells whether a run failed
 
@@ -59,7 +59,7 @@ class Pipeline:
         after: Records,
         *,
         changed: int = 0,
-        coins: PublicCoins,
+        randomness: PublicRandomness,
         points: Mapping[str, NDArray[np.float64]] | None = None,
         seed: int = 0,
     ) -> None:
@@ -69,11 +69,11 @@ class Pipeline:
             if entry.release.of is not None or absent & {*entry.release.inputs}:
                 absent.add(entry.name)
         releases = tuple(entry for entry in schedule.releases if entry.name not in absent)
-        self._coins, self._seed, self._points = coins, seed, dict(points or {})
+        self._randomness, self._seed, self._points = randomness, seed, dict(points or {})
         self._pair = before, after
         self._tellers = [
             (_FunctionTeller if isinstance(scheduled, FunctionRelease) else _Teller)(
-                scheduled, (before, after), changed, coins, self._points.get(scheduled.name)
+                scheduled, (before, after), changed, randomness, self._points.get(scheduled.name)
             )
             for scheduled in releases
         ]
@@ -98,7 +98,7 @@ class Pipeline:
     def draw(self, side: int, number: int) -> NDArray[np.float64]:
         """The features of one run: 0 is `before`, 1 `after`. Equal numbers give equal runs."""
         # coins of its own for each run of each neighbour: samples must be independent
-        secret = SecretCoins.rehearsal((self._seed << 40) + 2 * number + side + 1)
+        secret = SecretRandomness.rehearsal((self._seed << 40) + 2 * number + side + 1)
         records = self._pair[side]
         # a run shuffles its records; where every statistic is remembered that changes nothing
         if not all(teller.remembers_all for teller in self._tellers):
@@ -108,7 +108,7 @@ class Pipeline:
                 self._releases,
                 self._domain,
                 records,
-                self._coins,
+                self._randomness,
                 secret,
                 points=self._points,
                 stand_ins=self._stand_ins[side],
@@ -162,13 +162,15 @@ class _Teller:
         scheduled: Scheduled,
         pair: tuple[Records, Records],
         changed: int,
-        coins: PublicCoins,
+        randomness: PublicRandomness,
         points: NDArray[np.float64] | None,
     ) -> None:
         self._scheduled, self._pair, self._points = scheduled, pair, points
         self._changed = changed
-        self._public = scheduled.public(coins)
-        self._comparisons = {name: Comparison(ask) for name, ask in scheduled.asks.items()}
+        self._public = scheduled.public(randomness)
+        self._comparisons = {
+            name: Comparison(planned_query) for name, planned_query in scheduled.queries.items()
+        }
         self._fixed = tuple(self._fixed_statistics(side) for side in pair)
         # where both neighbours have a fixed statistic, it is compared with every answer
         self._known_statistics = {
@@ -191,14 +193,14 @@ class _Teller:
     @property
     def size(self) -> int:
         """Real coordinates of all its answers."""
-        queries = [ask.query for ask in self._scheduled.asks.values()]
+        queries = [planned_query.query for planned_query in self._scheduled.queries.values()]
         return sum(query.real_size * query.at_most for query in queries)
 
     @property
     def remembers_all(self) -> bool:
         """Whether no statistic is computed anew, so that the order of the records is idle."""
         unargued = isinstance(self._scheduled.learner, OneShot)
-        return unargued and {*self._scheduled.asks} <= {*self._known_statistics}
+        return unargued and {*self._scheduled.queries} <= {*self._known_statistics}
 
     def remembering(self, side: int) -> Private:
         """The private function, with what can be remembered of one neighbour."""
@@ -230,16 +232,16 @@ class _Teller:
                 yield records
             else:
                 # known coins: a feature is a function of public answers and made-up records alone
-                coins = _REFERENCE.sampling(0, query.name, 1)
-                yield draw_with(query.sampling, records, self._changed, coins)
+                randomness = _REFERENCE.sampling(0, query.name, 1)
+                yield draw_with(query.sampling, records, self._changed, randomness)
 
     def _statistics(self, answer: Answer) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Of both neighbours at the answer's own arguments; None where one fails."""
         learner, query = copy.deepcopy(self._scheduled.learner), answer.query
-        coins = _REFERENCE.learner(0, query.name, answer.number)
+        randomness = _REFERENCE.learner(0, query.name, answer.number)
         try:
             first, second = (
-                self._flat(learner.statistic(query, records, self._public, coins))
+                self._flat(learner.statistic(query, records, self._public, randomness))
                 for records in self._neighbours(query)
             )
         except Exception:  # the runs show it: here nothing can be compared
@@ -251,10 +253,14 @@ class _FunctionTeller(_Teller):
     """A function, fitted once on either neighbour, and what its oracle answers at the points."""
 
     def _fixed_statistics(self, records: Records) -> dict[str, Any]:
-        (ask,) = self._scheduled.asks.values()
-        coins = _REFERENCE.learner(0, ask.query.name, 1)
+        (planned_query,) = self._scheduled.queries.values()
+        randomness = _REFERENCE.learner(0, planned_query.query.name, 1)
         learner = self._scheduled.learner
-        return {ask.query.name: learner.statistic(ask.query, records, self._public, coins)}
+        return {
+            planned_query.query.name: learner.statistic(
+                planned_query.query, records, self._public, randomness
+            )
+        }
 
     def _flat(self, value: Any) -> NDArray[np.float64]:
         assert self._points is not None, "a function is asked about points"

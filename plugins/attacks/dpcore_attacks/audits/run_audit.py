@@ -54,7 +54,7 @@ class RunAudit:
     @property
     def best(self) -> Audit:
         """The claim that the samples come nearest to: it is what a summary quotes."""
-        return max(self.audits, key=_share)
+        return max(self.audits, key=_fraction)
 
     def to_dict(self) -> dict[str, Any]:
         """All audits and the origin of their pair as plain data, for JSON."""
@@ -65,7 +65,7 @@ class RunAudit:
         }
 
 
-def _share(audit: Audit) -> float:
+def _fraction(audit: Audit) -> float:
     # a curve claims strength 0: a summary quotes it only if nothing else is there
     claimed = audit.claimed_epsilon
     return audit.epsilon / claimed if claimed > 0 and audit.claim.claimed > 0 else 0.0
@@ -99,8 +99,8 @@ def audit_run(
         SpecError: the given pair is no evidence about this plan.
     """
     effort = effort or Effort()
-    coins = need_value(
-        plan.coins,
+    randomness = need_value(
+        plan.randomness,
         NoClaimError,
         "nothing can be audited: the claim is a probability over public coins, and runs at any "
         "one of them are no evidence about it",
@@ -138,7 +138,7 @@ def audit_run(
         best.pair.before,
         best.pair.after,
         changed=best.pair.changed,
-        coins=coins,
+        randomness=randomness,
         points=points,
         seed=seed,
     )
@@ -160,7 +160,11 @@ def runs_within(plan: Plan, samples: int) -> int:
 
     An answer of more than a hundred numbers counts as several.
     """
-    queries = [ask.query for release in plan.schedule.releases for ask in release.asks.values()]
+    queries = [
+        planned_query.query
+        for release in plan.schedule.releases
+        for planned_query in release.queries.values()
+    ]
     return samples // sum(
         query.at_most * math.ceil(query.real_size / _NUMBERS) for query in queries
     )
@@ -184,8 +188,8 @@ def plan_claims(plan: Plan) -> tuple[Claim, ...]:
 
     A private look is part of the claim and not of what is sampled: that errs towards no alarm.
     """
-    asks = plan.schedule.asks
+    queries = plan.schedule.queries
     # the claim is of all planned asks, and a run may make fewer
-    events = [(ask.event(), ask.charged) for ask in asks]
-    accountant = compose(asks, AutoAccountant(plan.request.adjacency))
+    events = [(query.event(), query.charged) for query in queries]
+    accountant = compose(queries, AutoAccountant(plan.request.adjacency))
     return claims_of(events, accountant, plan.guarantee.epsilon, plan.guarantee.delta)

@@ -197,12 +197,12 @@ def _audit(words: tuple[list[Word], list[Word]], claim: Claim, error: float) -> 
     before, after = (columns.rows(side[eighth:]) for side in words)
     # A column that never moves tells nothing, and no direction can be learnt of it.
     learning = np.vstack([before[: half - eighth], after[: half - eighth]])
-    telling = (learning != learning[0]).any(axis=0)
-    telling[0] |= not telling.any()
-    names = [name for name, moves in zip(columns.names, telling, strict=True) if moves]
+    sensitive = (learning != learning[0]).any(axis=0)
+    sensitive[0] |= not sensitive.any()
+    names = [name for name, moves in zip(columns.names, sensitive, strict=True) if moves]
     (audit,) = audit_samples(
-        before[:, telling],
-        after[:, telling],
+        before[:, sensitive],
+        after[:, sensitive],
         claim,
         confidence=1 - error,
         names=names,

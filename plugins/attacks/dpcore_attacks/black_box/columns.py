@@ -96,7 +96,7 @@ def _of_numbers(
 ) -> Iterator[tuple[Rule, list[str]]]:
     """Columns of one array: its coordinates, what is no number in it, and what it sums up to."""
     # Of a wide array the coordinates that differ most; its summaries cover them all.
-    places = _telling_places(before, after, path, length)
+    places = _sensitive_places(before, after, path, length)
 
     def coordinates(words: Sequence[Word]) -> NDArray[np.float64]:
         return _finite(_matrix(words, path, length)[:, places])
@@ -122,15 +122,17 @@ def _of_numbers(
         )
 
 
-def _telling_places(
+def _sensitive_places(
     before: Sequence[Word], after: Sequence[Word], path: str, length: int
 ) -> list[int]:
     """All coordinates, or as many as become columns, those first whose ranks differ most."""
     if length <= _WIDEST:
         return list(range(length))
     first, second = (_finite(_matrix(words, path, length)) for words in (before, after))
-    spread = np.vstack([first, second]).std(axis=0)
-    gaps = np.abs(first.mean(axis=0) - second.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    deviation = np.vstack([first, second]).std(axis=0)
+    gaps = np.abs(first.mean(axis=0) - second.mean(axis=0)) / np.where(
+        deviation > 0, deviation, 1.0
+    )
     return sorted(np.argsort(-gaps, kind="stable")[:_WIDEST].tolist())
 
 

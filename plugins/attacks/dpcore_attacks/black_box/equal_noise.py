@@ -225,7 +225,8 @@ def _trial(runner: _Runner, pair: Pair, tapes: int) -> _Trial:
         # Without any noise there is none to show, and every difference is the records'.
         published=not strays and all(places or ()),
         contradictions=tuple(
-            f"{text}, and moved by {far:.6g}" if far else text for text, far in sentences.items()
+            f"{text}, and moved by {distance:.6g}" if distance else text
+            for text, distance in sentences.items()
         ),
         calls=calls,
         reason=reason,

@@ -150,7 +150,7 @@ class Tape:
     def _next(self, call: NoiseCall) -> Row:
         assert self.given is not None, "a tape that is given"
         if len(self.rows) >= len(self.given) or self.given[len(self.rows)].call is not call:
-            # Told apart from what the function makes of the exception, which it may catch.
+            # Stated apart from what the function makes of the exception, which it may catch.
             self.strayed = True
             raise OtherCallsError("other noise calls")
         return self.given[len(self.rows)]

@@ -125,8 +125,8 @@ def attack_function(
     outcome = apart(work, _SECONDS)
     click.echo(outcome.output, nl=False)
     click.echo(outcome.errors, nl=False, err=True)
-    if outcome.code is None or outcome.told:
-        raise fail(f"{target} is not judged: {outcome.told}", 2)
+    if outcome.code is None or outcome.reason:
+        raise fail(f"{target} is not judged: {outcome.reason}", 2)
     if outcome.code:
         raise Exit(outcome.code)
 

@@ -46,7 +46,7 @@ def audited_spec(
             confidence=confidence,
             seed=seed,
             given=given,
-            progress=lambda count: bar.reach(count, samples, "samples"),
+            progress=lambda count: bar.advance(count, samples, "samples"),
             searched=bar.step,
         )
     # kept before it is printed: a closed terminal loses no refutation

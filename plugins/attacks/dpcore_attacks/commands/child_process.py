@@ -25,13 +25,13 @@ class Ended:
 
     Args:
         code: Exit code; None if the process ended before its work did.
-        told: Why it ended then, or empty.
+        reason: Why it ended then, or empty.
     """
 
     code: int | None
     output: str
     errors: str
-    told: str = ""
+    reason: str = ""
 
 
 def apart(

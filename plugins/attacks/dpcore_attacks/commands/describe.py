@@ -5,7 +5,7 @@ import click
 from dpcore.console.console import SlowProgress, guarded, out, show_json
 from dpcore.console.parameters import argument, command, json_option
 from dpcore.registry.registry import Registry
-from dpcore_attacks.component_sheet import ComponentSheet, sheets
+from dpcore_attacks.component_summary import ComponentSummary, summaries
 
 
 @command()
@@ -20,16 +20,16 @@ def describe_component(component: str, kind: str | None, json: bool) -> None:
     """
     with guarded():
         with SlowProgress(None, f"pricing {component} with others"):
-            pages = sheets(component, Registry.default(), kind)
+            pages = summaries(component, Registry.default(), kind)
         if json:
             show_json([page.to_dict() for page in pages])
             return
         console = out()
         for page in pages:
-            console.print(sheet_text(page))
+            console.print(summary_text(page))
 
 
-def sheet_text(page: ComponentSheet) -> str:
+def summary_text(page: ComponentSummary) -> str:
     """A sheet as indented lines, which a terminal breaks at its width."""
     rows = [f"{page.name}: {page.kind} of {page.provider}, {page.path}", f"  {page.claim}"]
     facts = {

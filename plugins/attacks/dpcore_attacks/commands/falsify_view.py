@@ -19,7 +19,7 @@ def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: b
     with SlowProgress(None, "pricing") as bar:
         target = attackable(spec, write=False)
         note(target.note)
-        bar.reach(0, queries(target.plan), "attacking queries")
+        bar.advance(0, queries(target.plan), "attacking queries")
         findings, releases = attack_plan(target.plan, Effort().times(effort), seed, bar.step)
     saved = keep(findings, spec.registry, save)
     if json:

@@ -90,11 +90,11 @@ def examine_plugin(
             return end.exit_code
 
     with contextlib.ExitStack() as stack:
-        bars: list[SlowProgress] = []
+        intervals: list[SlowProgress] = []
 
         def waiting(seconds: float) -> None:
-            if not bars:  # after the fork: a bar has a thread
-                bars.append(stack.enter_context(SlowProgress(None, f"testing {plugin}")))
+            if not intervals:  # after the fork: a bar has a thread
+                intervals.append(stack.enter_context(SlowProgress(None, f"testing {plugin}")))
 
         def write(text: str) -> None:
             stack.close()  # while a bar is there, it takes what is written to itself
@@ -106,14 +106,14 @@ def examine_plugin(
         outcome = apart(work, limit, patience, waiting=waiting, show=show)
     click.echo(outcome.output, nl=False)
     click.echo(outcome.errors, nl=False, err=True)
-    if outcome.code is None or outcome.told:
-        tell(f"{plugin} is not tested: {outcome.told}")
+    if outcome.code is None or outcome.reason:
+        tell(f"{plugin} is not tested: {outcome.reason}")
         raise Exit(1)
     if outcome.code:
         raise Exit(outcome.code)
 
 
-def beside(registry: Registry, module: ModuleType) -> Registry:
+def adjacent(registry: Registry, module: ModuleType) -> Registry:
     """The registry with a folder's module: its examples may name components of admitted plugins."""
     name = module.__name__
     # The folder takes the place of the same plugin where that is installed too.
@@ -140,7 +140,7 @@ def _examine(
         plugin
     ).is_dir():
         module = module_in(Path(plugin))
-        registry, name = beside(registry, module), module.__name__
+        registry, name = adjacent(registry, module), module.__name__
     counterexamples = saved(save or data_folder() / COUNTEREXAMPLES)
     console = out()
     report = examine(

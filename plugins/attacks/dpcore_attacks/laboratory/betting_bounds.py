@@ -36,10 +36,10 @@ def certified_by_bets(
         [first_only, joint, second_only, count - first_only - joint - second_only], dtype=np.float64
     )
     values = np.array([1.0, 1.0 - factor, -factor, 0.0])
-    shares = 0.5 ** np.arange(_PLAYERS) / (factor + 1.0) * (1 - 1e-9)  # no bet ends in debt
+    fractions = 0.5 ** np.arange(_PLAYERS) / (factor + 1.0) * (1 - 1e-9)  # no bet ends in debt
 
     def capital(mean: float) -> float:
-        logs = np.log1p(np.outer(shares, values - mean)) @ hits
+        logs = np.log1p(np.outer(fractions, values - mean)) @ hits
         top = float(logs.max())
         return top + math.log(float(np.exp(logs - top).mean()))
 

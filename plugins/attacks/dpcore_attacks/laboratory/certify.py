@@ -22,7 +22,7 @@ def certified(
     best, event = -math.inf, (cuts[0], 1.0)
     ordered = np.sort(p[:half]), np.sort(q[:half])
     for side in (1.0, -1.0):
-        first, second = (shares(values, cuts, side) for values in ordered)
+        first, second = (mixture_weights(values, cuts, side) for values in ordered)
         gain = first - math.exp(epsilon) * second
         if gain.max() > best:
             best, event = float(gain.max()), (cuts[int(gain.argmax())], side)
@@ -35,7 +35,7 @@ def certified(
     return low - math.exp(epsilon) * high
 
 
-def shares(
+def mixture_weights(
     ordered: NDArray[np.float64], cuts: NDArray[np.float64], side: float
 ) -> NDArray[np.float64]:
     """Of sorted values, those that are at least each cut (side 1), at most (-1) or equal (0)."""

@@ -7,10 +7,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Distance, DpcoreError, Mechanism, Query, SecretCoins, Sensitivity
+from dpcore import Distance, DpcoreError, Mechanism, Query, SecretRandomness, Sensitivity
 from dpcore.mechanism import Prepared, from_real, to_real
 from dpcore.randomness import Stream
-from dpcore_attacks.laboratory.noise_streams import Ending, asks
+from dpcore_attacks.laboratory.noise_streams import Ending, query_streams
 
 _LOCAL = 12  # streams at which a release must be local
 _ALIKE = 0.02  # of a frequency
@@ -36,7 +36,9 @@ class Bench:
 
     def stream(self, number: int) -> Stream:
         """The noise words of one ask; a release that reads them without end is stopped."""
-        return Ending(SecretCoins.rehearsal(20_000 + self.seed).noise(0, self.query.name, number))
+        return Ending(
+            SecretRandomness.rehearsal(20_000 + self.seed).noise(0, self.query.name, number)
+        )
 
     def release(self, value: NDArray[np.float64], stream: Stream) -> NDArray[np.float64]:
         """One release of real coordinates."""
@@ -55,7 +57,9 @@ class Bench:
             first: Names the asks' words: other numbers, other noise.
         """
         release, query, statistic = self.prepared(), self.query, from_real(value, self.query)
-        words = asks(SecretCoins.rehearsal(21_000 + self.seed).noise(0, query.name, first))
+        words = query_streams(
+            SecretRandomness.rehearsal(21_000 + self.seed).noise(0, query.name, first)
+        )
         # Thousands of calls: nothing is done in them that one call could do for all.
         return np.array(
             [
@@ -83,7 +87,7 @@ class Bench:
         if not self.mechanism.needs.stream:
             return False
         if self.query.distance is Distance.HAMMING:
-            return self._is_local_in_law()
+            return self._is_local_in_distribution()
         release = self.prepared()
         rng = np.random.default_rng(self.seed)
         for number in range(_LOCAL):
@@ -98,7 +102,7 @@ class Bench:
                 return False
         return True
 
-    def _is_local_in_law(self) -> bool:
+    def _is_local_in_distribution(self) -> bool:
         """The same by frequencies: entries of category 0 report alike, whatever the others are.
 
         A sampler that rejects reads more words for some categories, so that equal streams do not
@@ -107,9 +111,9 @@ class Bench:
         zero = np.zeros(self.query.real_size)
         mixed = zero.copy()
         mixed[1::2] = 1.0
-        alone, among = (self.draws(value, 20, 900)[:, ::2] for value in (zero, mixed))
-        kinds = np.unique(np.concatenate([alone.ravel(), among.ravel()]))
-        gap = max(abs(float((alone == k).mean()) - float((among == k).mean())) for k in kinds)
+        single, among = (self.draws(value, 20, 900)[:, ::2] for value in (zero, mixed))
+        kinds = np.unique(np.concatenate([single.ravel(), among.ravel()]))
+        gap = max(abs(float((single == k).mean()) - float((among == k).mean())) for k in kinds)
         return gap < _ALIKE
 
 

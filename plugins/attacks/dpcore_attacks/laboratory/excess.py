@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpcore.event import Direction, Event
 from dpcore_attacks.laboratory.betting_bounds import certified_by_bets
-from dpcore_attacks.laboratory.certify import binomial_ends, shares
+from dpcore_attacks.laboratory.certify import binomial_ends, mixture_weights
 
 EPSILONS = (0.0, 0.05, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
@@ -151,7 +151,9 @@ def _candidates(
     if not (p.size and q.size):
         return []
     kinds = (1.0, -1.0, 0.0) if few else (1.0, -1.0)
-    sides = [(side, shares(p, cuts, side), shares(q, cuts, side)) for side in kinds]
+    sides = [
+        (side, mixture_weights(p, cuts, side), mixture_weights(q, cuts, side)) for side in kinds
+    ]
     candidates = []
     for epsilon, claimed in curve.items():
         events, factor = [], math.exp(epsilon)
@@ -213,8 +215,8 @@ def _between_ends(inside: Sequence[NDArray[np.bool_]], factor: float, rate: floa
 def _estimate(inside: Sequence[NDArray[np.bool_]], factor: float, claimed: float) -> float:
     """The excess, in standard errors of a sum of shares of clusters."""
     p, q = (values.mean(axis=1) for values in inside)
-    spread = math.sqrt((p.var() / p.size) + factor**2 * (q.var() / q.size))
-    return float(p.mean() - factor * q.mean() - claimed) / max(spread, 1e-300)
+    deviation = math.sqrt((p.var() / p.size) + factor**2 * (q.var() / q.size))
+    return float(p.mean() - factor * q.mean() - claimed) / max(deviation, 1e-300)
 
 
 def _is_inside(values: NDArray[np.float64], event: _Event) -> NDArray[np.bool_]:
@@ -231,8 +233,8 @@ def _ends(inside: NDArray[np.bool_], level: float) -> tuple[float, float]:
     if inside.shape[1] > 1 and clusters > 2:
         # coordinates of one release may depend on one another, releases do not
         means = inside.mean(axis=1)
-        reach = (
+        cutoff = (
             float(scipy.stats.t.isf(level, clusters - 1)) * means.std(ddof=1) / math.sqrt(clusters)
         )
-        low, high = min(low, float(means.mean() - reach)), max(high, float(means.mean() + reach))
+        low, high = min(low, float(means.mean() - cutoff)), max(high, float(means.mean() + cutoff))
     return low, high

@@ -33,7 +33,7 @@ class Ending(Stream):
         return self._inner.words(count)
 
 
-def asks(path: Stream) -> Iterator[Stream]:
+def query_streams(path: Stream) -> Iterator[Stream]:
     """Streams of one ask after another, for one reader at a time: each goes on where the one before
     was left, and costs nothing to make. No two share a word.
     """

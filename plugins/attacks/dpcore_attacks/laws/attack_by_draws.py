@@ -88,7 +88,9 @@ class AttackByDraws:
         pending, draws = attempts, 0
         for stage in self.stages:
             draws += stage.factor * count * len(pending)
-            pending = tuple(a for a in pending if self._look(a, stage, count) > stage.threshold)
+            pending = tuple(
+                a for a in pending if self._evaluation(a, stage, count) > stage.threshold
+            )
         return draws
 
     def excess(self, attempt: Attempt, count: int, start: int) -> Excess:
@@ -97,7 +99,7 @@ class AttackByDraws:
         level = self.rate / (self.parts * len(self.stages))
         return excess(samples, self.event, level, self.epsilons, directed=self.directed)
 
-    def _look(self, attempt: Attempt, stage: Stage, count: int) -> float:
+    def _evaluation(self, attempt: Attempt, stage: Stage, count: int) -> float:
         """By how many standard errors an event lies above the curve."""
         worst = self.excess(attempt, stage.factor * count, stage.start)
         fail_if(worst.broken, worst.describe(attempt.where, self.rate))

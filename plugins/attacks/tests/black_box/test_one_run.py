@@ -105,11 +105,11 @@ def test_a_trainer_that_keeps_its_claim_is_not_refuted_and_one_with_half_the_noi
 
 def test_a_trainer_that_tells_all_refutes_an_epsilon_and_one_that_tells_nothing_does_not():
     claim = ApproximateDP(epsilon=2.0)
-    told = audited(lambda is_in, generator: is_in, claim)
-    assert told.verdict == "refuted"
+    output = audited(lambda is_in, generator: is_in, claim)
+    assert output.verdict == "refuted"
     # All 100 guesses are right: the law of randomised response, at an error of 1e-4.
     keep = 1e-4 ** (1 / 100)
-    assert told.least == pytest.approx(math.log(keep / (1 - keep)), abs=1e-6)
+    assert output.least == pytest.approx(math.log(keep / (1 - keep)), abs=1e-6)
     report = audited(lambda is_in, generator: np.zeros(M), claim)
     assert report.verdict == "not refuted"
     assert report.least == 0.0

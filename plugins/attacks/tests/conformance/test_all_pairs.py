@@ -9,12 +9,12 @@ import pytest
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
 from dpcore.models.features.identity import Identity
 from dpcore.sensitivity import Distance
-from dpcore_attacks.attacks.all_pairs import Candidates, attackable, farthest_pairs
+from dpcore_attacks.attacks.all_pairs import Candidates, attackable, distant_pairs
 from dpcore_attacks.attacks.claim import Target
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.neighbours import pair_of
 from dpcore_attacks.attacks.rows import Rows
-from dpcore_attacks.attacks.setting import Case, asks_of
+from dpcore_attacks.attacks.setting import Case, queries_of
 from dpcore_attacks.effort import Effort
 from dpcore_linear import ClippedGradient, ClippedGradientBound
 
@@ -36,15 +36,15 @@ def case(adjacency=REPLACE_ONE, bound=None):
 def test_the_farthest_pair_is_that_of_brute_force(distance):
     totals = np.random.default_rng(0).normal(size=(30, 4))
 
-    def far(pair):
+    def tail(pair):
         return np.linalg.norm(totals[pair[0]] - totals[pair[1]], ord=ORDERS[distance])
 
-    best = max(itertools.combinations(range(30), 2), key=far)
-    found = farthest_pairs(totals, distance, REPLACE_ONE, 3)
+    best = max(itertools.combinations(range(30), 2), key=tail)
+    found = distant_pairs(totals, distance, REPLACE_ONE, 3)
     assert {*found[0]} == {*best}
     assert len({place for pair in found for place in pair}) == 6
     longest = int(np.argmax(np.linalg.norm(totals, ord=ORDERS[distance], axis=1)))
-    assert farthest_pairs(totals, distance, ADD_REMOVE, 1) == [(longest, longest)]
+    assert distant_pairs(totals, distance, ADD_REMOVE, 1) == [(longest, longest)]
 
 
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
@@ -52,14 +52,14 @@ def test_whole_datasets_move_as_far_as_their_two_records(adjacency):
     """Brute force: both datasets are evaluated, with eleven other records."""
     attacked = case(adjacency)
     rows = Rows(attacked.domain)
-    ask = asks_of(attacked, "gradient", np.random.default_rng(0))[0]
+    query = queries_of(attacked, "gradient", np.random.default_rng(0))[0]
     found = Candidates.drawn(rows, 60, np.random.default_rng(1))
     ((_, claim),) = attacked.claims()
-    totals = found.totals(attacked, ask)
-    (old, new), *_ = farthest_pairs(totals, ask.distance, adjacency, 1)
+    totals = found.totals(attacked, query)
+    (old, new), *_ = distant_pairs(totals, query.distance, adjacency, 1)
     step = totals[new] if adjacency.membership else totals[new] - totals[old]
-    start = next(found.farthest(attacked, ask, ask.distance))
-    shot = Target(case=attacked, ask=ask, claim=claim).fire(pair_of(start, rows, adjacency))
+    start = next(found.distant_configurations(attacked, query, query.distance))
+    shot = Target(case=attacked, query=query, claim=claim).fire(pair_of(start, rows, adjacency))
     assert shot.ratio == pytest.approx(np.linalg.norm(step) / claim.unit, rel=1e-9)
     assert shot.ratio > 0.99
 
@@ -71,8 +71,8 @@ def test_only_relations_that_free_the_whole_record_are_attacked_so():
         (REPLACE_LABEL, False),
     ):
         attacked = case(adjacency)
-        ask = asks_of(attacked, "gradient", np.random.default_rng(0))[0]
-        assert attackable(attacked, ask) is attackable_so
+        query = queries_of(attacked, "gradient", np.random.default_rng(0))[0]
+        assert attackable(attacked, query) is attackable_so
 
 
 @attrs.frozen(kw_only=True)

@@ -39,11 +39,11 @@ def gaussians(mu, samples, rng):
 
 @given(
     trials=st.integers(1, 300),
-    share=st.floats(0, 1),
+    fraction=st.floats(0, 1),
     error=st.floats(1e-6, 0.4),
 )
-def test_the_ends_are_where_the_binomial_tails_reach_the_error(trials, share, error):
-    hits = round(share * trials)
+def test_the_ends_are_where_the_binomial_tails_reach_the_error(trials, fraction, error):
+    hits = round(fraction * trials)
     low, high = float(at_least(hits, trials, error)), float(at_most(hits, trials, error))
     assert 0 <= low <= hits / trials <= high <= 1
     if hits > 0:
@@ -225,8 +225,8 @@ def test_several_claims_share_the_error_rate():
     pair = gaussians(1.0, 20_000, rng)
     claims = [ApproximateDP(epsilon=1.0, delta=0.01), ApproximateDP(epsilon=1.0, delta=0.1)]
     both = audit_samples(*pair, claims)
-    (alone,) = audit_samples(*pair, claims[0])
-    assert both[0].epsilon < alone.epsilon
+    (single,) = audit_samples(*pair, claims[0])
+    assert both[0].epsilon < single.epsilon
     assert len(both) == 2
 
 

@@ -14,7 +14,7 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     Categories,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Registry,
     replace_features,
@@ -26,7 +26,7 @@ from dpcore.errors import NoClaimError, ReleaseError
 from dpcore.learner import Public
 from dpcore.records import Records
 from dpcore.registry.kinds import BOUND
-from dpcore.sensitivity import Conditional, OverCoins
+from dpcore.sensitivity import Conditional, OverRandomness
 from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.given_pair import are_neighbours, misfit
@@ -56,7 +56,7 @@ def plan_of(learner, bound, records=40, mechanism=None):
         domain=domain(records),
         bound=bound,
         mechanism=mechanism or Gaussian(noise="float"),
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
     )
 
 
@@ -66,9 +66,9 @@ def plan_of(learner, bound, records=40, mechanism=None):
 def test_the_likelihood_of_a_sampled_run_has_the_means_of_its_two_gaussians():
     plan = plan_of(LabelMean(), LabelMeanBound(), records=4)
     pair = labels_of(1, 1, 1, 1), labels_of(-1, 1, 1, 1)  # moves the mean by all that is claimed
-    samples = Pipeline(plan.schedule, *pair, coins=plan.coins).sample(1000)
-    (ask,) = plan.schedule.releases[0].asks.values()
-    mu = 1 / ask.mechanism.noise_multiplier
+    samples = Pipeline(plan.schedule, *pair, randomness=plan.randomness).sample(1000)
+    (planned_query,) = plan.schedule.releases[0].queries.values()
+    mu = 1 / planned_query.mechanism.noise_multiplier
     likelihood = samples.before[:, 0], samples.after[:, 0]
     # log-likelihood ratios of N(0, 1) and N(mu, 1): means -+ mu^2/2, variance mu^2
     assert np.mean(likelihood[0]) == pytest.approx(-(mu**2) / 2, abs=5 * mu / np.sqrt(1000))
@@ -78,7 +78,9 @@ def test_the_likelihood_of_a_sampled_run_has_the_means_of_its_two_gaussians():
 
 def test_equal_numbers_give_equal_runs_and_others_do_not():
     plan = plan_of(LabelMean(), LabelMeanBound(), records=2)
-    pipeline = Pipeline(plan.schedule, labels_of(0, 1), labels_of(0, -1), coins=plan.coins)
+    pipeline = Pipeline(
+        plan.schedule, labels_of(0, 1), labels_of(0, -1), randomness=plan.randomness
+    )
     assert np.array_equal(pipeline.draw(0, 3), pipeline.draw(0, 3))
     assert not np.array_equal(pipeline.draw(0, 3), pipeline.draw(0, 4))
 
@@ -87,11 +89,11 @@ def test_asks_that_depend_on_answers_are_compared_at_their_own_arguments():
     learner = Staged(plan=((0.5, 1), (0.5, 3)))
     plan = plan_of(learner, StagedBound(), records=4)
     pair = labels_of(1, 1, 0, 0), labels_of(-1, 1, 0, 0)
-    samples = Pipeline(plan.schedule, *pair, coins=plan.coins).sample(300)
+    samples = Pipeline(plan.schedule, *pair, randomness=plan.randomness).sample(300)
     apart = samples.after[:, 0].mean() - samples.before[:, 0].mean()
     whole = sum(
-        ask.query.at_most / ask.mechanism.noise_multiplier**2
-        for ask in plan.schedule.releases[0].asks.values()
+        planned_query.query.at_most / planned_query.mechanism.noise_multiplier**2
+        for planned_query in plan.schedule.releases[0].queries.values()
     )
     assert 0.5 * whole < apart < 1.3 * whole  # mu^2 of all asks, less what clipping takes away
 
@@ -103,28 +105,32 @@ def test_a_statistic_is_remembered_only_if_nothing_else_could_change_it():
             return records.labels[:1]
 
     @attrs.frozen(kw_only=True)
-    class Coins(LabelMean):
+    class Randomness(LabelMean):
         def statistic(self, query, records, public, secret):
             return records.labels.mean() + 0 * secret.stream("own").uniform(1)
 
-    public = Public(domain=domain(3), coins=PublicCoins(1))
+    public = Public(domain=domain(3), randomness=PublicRandomness(1))
     records = labels_of(1, 0, -1)
     assert set(fixed_statistics(LabelMean(), records, public)) == {"mean"}
     assert fixed_statistics(Ordered(), records, public) == {}
-    assert fixed_statistics(Coins(), records, public) == {}
+    assert fixed_statistics(Randomness(), records, public) == {}
     assert fixed_statistics(LabelMean(fail="raise"), records, public) == {}
 
 
 def test_runs_that_all_fail_are_no_audit():
     plan = plan_of(LabelMean(fail="raise"), LabelMeanBound(), records=2)
-    pipeline = Pipeline(plan.schedule, labels_of(0, 1), labels_of(0, -1), coins=plan.coins)
+    pipeline = Pipeline(
+        plan.schedule, labels_of(0, 1), labels_of(0, -1), randomness=plan.randomness
+    )
     with pytest.raises(ReleaseError, match="nothing to audit"):
         pipeline.sample(200)
 
 
 def test_as_many_runs_are_sampled_as_were_asked_for():
     plan = plan_of(LabelMean(), LabelMeanBound(), records=2)
-    pipeline = Pipeline(plan.schedule, labels_of(0, 1), labels_of(0, -1), coins=plan.coins)
+    pipeline = Pipeline(
+        plan.schedule, labels_of(0, 1), labels_of(0, -1), randomness=plan.randomness
+    )
     samples = pipeline.sample(7)
     assert len(samples.before) == len(samples.after) == 7
 
@@ -169,7 +175,7 @@ def test_nothing_is_audited_where_no_bound_can_be_attacked():
         domain=attrs.evolve(spec.request.domain, exact=5),
         bound=bound,
         mechanism=Gaussian(noise="float"),
-        coins=PublicCoins(1),
+        randomness=PublicRandomness(1),
         accept_assumptions=("label_norm", "spectrum", "no_failure"),
     )
     with pytest.raises(NoClaimError, match="nothing can be audited"):
@@ -244,7 +250,7 @@ def test_a_conditional_pair_that_nobody_can_check_is_no_evidence():
 
 
 def test_a_probability_over_coins_is_not_audited_at_one_of_them():
-    bound = LabelMeanBound(validity=OverCoins(1e-7))
+    bound = LabelMeanBound(validity=OverRandomness(1e-7))
     plan = price_learner(
         LabelMean(), domain=domain(4), bound=bound, mechanism=Gaussian(noise="float")
     )
@@ -292,9 +298,9 @@ def test_a_right_spec_is_not_refuted_and_check_says_how_far_it_was_audited(invok
     assert "audited: epsilon >= " in shown
     assert "of claimed 1 at 95 %" in shown
     again = invoke(made, "audit", spec, "--effort", "0.02", "--samples", "300", "--json")
-    told = json.loads(again.stdout)
-    assert told["refuted"] is False
-    assert told["pair"]["records"] == "made up"
+    output = json.loads(again.stdout)
+    assert output["refuted"] is False
+    assert output["pair"]["records"] == "made up"
     assert "2 audits of this plan, 0 REFUTED it" in invoke(made, "check", spec, "--explain").output
     spec.write_text(spec.read_text().replace("epsilon: 1", "epsilon: 2"))
     assert (
@@ -304,7 +310,7 @@ def test_a_right_spec_is_not_refuted_and_check_says_how_far_it_was_audited(invok
 
 
 @attrs.frozen(kw_only=True)
-class FarTooSmall(LabelMeanBound):
+class MuchTooSmall(LabelMeanBound):
     """An eighth of what it should be: few samples are enough."""
 
     def sensitivity(self, query, learner, public, adjacency):
@@ -313,7 +319,7 @@ class FarTooSmall(LabelMeanBound):
 
 
 def test_a_false_spec_is_refuted_with_exit_code_1_and_stays_so(invoke, spec):
-    made = module(FarTooSmall)
+    made = module(MuchTooSmall)
     found = invoke(made, "audit", spec, "--effort", "0.02", "--samples", "400")
     assert found.exit_code == 1, found.output
     assert "REFUTED" in found.output
@@ -324,9 +330,9 @@ def test_a_false_spec_is_refuted_with_exit_code_1_and_stays_so(invoke, spec):
 
 
 def test_a_saved_pair_is_sampled_instead_of_searched_for(invoke, spec, tmp_path):
-    made = module(FarTooSmall)
-    told = invoke(made, "falsify", spec, "--effort", "0.1", "--save", tmp_path, "--json")
-    (saved,) = json.loads(told.stdout)["counterexamples"]
+    made = module(MuchTooSmall)
+    output = invoke(made, "falsify", spec, "--effort", "0.1", "--save", tmp_path, "--json")
+    (saved,) = json.loads(output.stdout)["counterexamples"]
     words = ("audit", spec, "--effort", "0.02", "--samples", "400")
     assert invoke(made, *words, "--pair", saved).exit_code == 1
     assert invoke(made, *words, "--pair", spec).exit_code == 2
@@ -364,9 +370,9 @@ def test_a_claim_as_printed_is_refuted_from_its_spec(example, samples, tmp_path)
     words = ["audit", str(path), "--effort", "0.02", "--samples", str(samples), "--json"]
     found = CliRunner().invoke(app, words)
     assert found.exit_code == 1, found.output
-    told = json.loads(found.stdout)
-    assert "refuted" in told["as_printed"]
-    assert told["audits"][0]["refuted"]
+    output = json.loads(found.stdout)
+    assert "refuted" in output["as_printed"]
+    assert output["audits"][0]["refuted"]
     assert not audit_path(path).exists()
     assert not path.with_suffix(".lock.json").exists()
 

@@ -39,11 +39,11 @@ def test_what_work_prints_and_returns_comes_back():
         return 3
 
     found = apart(work, 60)
-    assert (found.code, found.output, found.errors, found.told) == (3, "found\n", "hint\n", "")
+    assert (found.code, found.output, found.errors, found.reason) == (3, "found\n", "hint\n", "")
 
 
 @pytest.mark.parametrize(
-    ("work", "told"),
+    ("work", "report"),
     [
         (lambda: sys.exit(0), "raised SystemExit"),
         (lambda: leave(0), "ended the process with exit code 0"),
@@ -52,10 +52,10 @@ def test_what_work_prints_and_returns_comes_back():
     ],
     ids=["exit", "_exit", "abort", "endless"],
 )
-def test_work_that_does_not_return_is_told(work, told):
+def test_work_that_does_not_return_is_told(work, report):
     found = apart(work, 1)
     assert found.code is None
-    assert told in found.told
+    assert report in found.reason
 
 
 def doze():
@@ -73,7 +73,7 @@ BUSY = "import time\nwhile time.process_time() < 1.5: pass"
 def test_only_sleep_is_counted_as_hanging():
     found = apart(doze, 60, patience=2)
     assert found.code is None
-    assert "slept for 2 s" in found.told
+    assert "slept for 2 s" in found.reason
     assert apart(doze_while_another_works, 60, patience=1) == Ended(0, "", "")
 
 
@@ -98,7 +98,7 @@ def test_a_process_that_somebody_stopped_is_not_asleep():
 
 
 @pytest.mark.parametrize(
-    ("imports", "body", "told"),
+    ("imports", "body", "output"),
     [
         ("sys", "sys.exit(0)", "is not tested: its code raised SystemExit"),
         ("os", "os._exit(0)", "is not tested: its code ended the process"),
@@ -107,13 +107,13 @@ def test_a_process_that_somebody_stopped_is_not_asleep():
         ("os", "return {}", "provides nothing that was tested"),
     ],
 )
-def test_a_folder_that_cannot_be_tested_never_passes(imports, body, told, tmp_path):
+def test_a_folder_that_cannot_be_tested_never_passes(imports, body, output, tmp_path):
     package = tmp_path / f"made_up_{abs(hash(body))}"
     package.mkdir()
     (package / "__init__.py").write_text(PLUGIN.format(imports=imports, body=body))
     found = CliRunner().invoke(app, ["test", str(tmp_path), "--effort", "0.1"])
     assert found.exit_code in (1, 2)
-    assert told in " ".join(found.output.split())
+    assert output in " ".join(found.output.split())
 
 
 def test_a_folder_without_a_hook_or_a_package_is_told_in_one_line(tmp_path):

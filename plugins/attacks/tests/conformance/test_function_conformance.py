@@ -217,5 +217,5 @@ def test_the_plugin_of_kernel_ridge_breaks_no_law_and_its_refuted_mechanism_is_b
     ]
     assert "as printed, " in refused.detail
     assert "was certified" in refused.detail
-    held = {v.law.id for v in report.verdicts if v.outcome is Outcome.PASSED}
-    assert {"bound.holds", "learner.total", "learner.statistic-pure"} < held
+    hold_out = {v.law.id for v in report.verdicts if v.outcome is Outcome.PASSED}
+    assert {"bound.holds", "learner.total", "learner.statistic-pure"} < hold_out

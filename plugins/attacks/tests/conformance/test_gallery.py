@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins
+from dpcore import ADD_REMOVE, REPLACE_ONE, PublicRandomness
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.accounting.methods.basic import BasicAccountant
 from dpcore.claims.accounting.methods.gdp import GdpAccountant
@@ -219,6 +219,6 @@ def test_no_right_mechanism_is_refuted_by_an_audit_over_20_seeds(mechanism):
 @pytest.mark.parametrize("example", ["quickstart", "insurance"])
 def test_no_right_run_is_refuted_by_an_audit_over_20_seeds(example):
     spec = load_spec(ROOT / "examples" / f"{example}.yaml")
-    runs = [Priced(example, spec.price(PublicCoins(1)))]
+    runs = [Priced(example, spec.price(PublicRandomness(1)))]
     found = [v for seed in range(20) for v in run_verdicts(runs, Effort().share(20), seed)]
     assert not alarms(found)

@@ -39,7 +39,7 @@ def untested(found):
 SLOW = {
     "RareClass", "OneLabel", "DropsDuplicates", "SortsRows", "RowsOnce",
     "EndsAtAThousand", "FewRows", "Stream", "AsArrays", "AddsAgain", "MissingIsLow",
-    "CountsOneMore", "SplitsNothing", "TellsMisfits", "WhereverTheyLie",
+    "CountsOneMore", "SplitsNothing", "ReportsMisfits", "WhereverTheyLie",
 }  # fmt: skip
 
 
@@ -151,8 +151,8 @@ class NormOfOneScale(Identity):
 
     scale: float = 1.0
 
-    def draw(self, domain, coins):
-        drawn = super().draw(domain, coins)
+    def draw(self, domain, randomness):
+        drawn = super().draw(domain, randomness)
         return Drawn(lambda encoded: drawn(encoded) * self.scale)
 
 
@@ -209,7 +209,7 @@ def test_no_right_kernel_of_unusual_form_raises_an_alarm(component):
     [
         ("sources", sources.Unwritten, "write_table"),
         ("engines", others.NeedsAServer, "no server answers"),
-        ("events", others.Alone, "no mechanism of its plugin"),
+        ("events", others.Single, "no mechanism of its plugin"),
     ],
 )
 def test_what_nothing_can_test_is_no_pass(kind, component, why):
@@ -222,7 +222,7 @@ def test_what_nothing_can_test_is_no_pass(kind, component, why):
 def test_a_metric_about_no_target_of_the_kit_is_not_tested():
     @attrs.frozen
     class Nothing(metrics.Constant):
-        def reach(self, target):
+        def diameter(self, target):
             return None
 
     assert untested(metric_verdicts(Nothing())) >= {"metric.sensitivity", "metric.pure"}

@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import REPLACE_ONE, Public, PublicCoins, Records, SecretCoins
+from dpcore import REPLACE_ONE, Public, PublicRandomness, Records, SecretRandomness
 from dpcore.event import Direction
 from dpcore.functions import Interactive
 
@@ -54,7 +54,7 @@ def usable(module):
     registry = registry_of(module)
     loaded = registry.load(module.__name__)
     for path in loaded.examples.values():
-        assert load_spec(path, registry).price(PublicCoins(1)).guarantee
+        assert load_spec(path, registry).price(PublicRandomness(1)).guarantee
     components = loaded.components
     cases = [case for cls in components["mechanisms"].values() for case in prices(cls())]
     assert not components["mechanisms"] or cases
@@ -65,7 +65,10 @@ def usable(module):
         inner = {"features": Identity()} if "features" in attrs.fields_dict(features) else {}
         made = features(**dict.fromkeys(needs_count, 3), **inner)
         where = domain(9, 3)
-        assert made.draw(where, PublicCoins(1))(np.ones((4, 3))).shape == (4, made.width(where))
+        assert made.draw(where, PublicRandomness(1))(np.ones((4, 3))).shape == (
+            4,
+            made.width(where),
+        )
     return sum(map(len, components.values())) and (cases or components)
 
 
@@ -139,9 +142,9 @@ def claims_of(name, folder):
     registry = registry_of(module)
     (path,) = registry.load(name).examples.values()
     spec = load_spec(path, registry)
-    (release,) = spec.price(PublicCoins(1)).schedule.releases
+    (release,) = spec.price(PublicRandomness(1)).schedule.releases
     learner = spec.request.releases[0].learner
-    public = Public(domain=release.part, coins=PublicCoins(1), mu=release.mu)
+    public = Public(domain=release.part, randomness=PublicRandomness(1), mu=release.mu)
     assert registry.component(LEARNER, f"{name}.learner") is type(learner)
     bound = registry.component(BOUND, f"{name}.bound")()
     (query,) = learner.queries(public)
@@ -151,11 +154,11 @@ def claims_of(name, folder):
 def moved(name, folder, before, after):
     """How far one replaced record moves the statistic, over what is claimed."""
     learner, public, query, unit = claims_of(name, folder)
-    coins = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+    randomness = SecretRandomness.rehearsal(0).learner(0, query.name, 1)
     if name.startswith("clipped_gradient"):
         query = attrs.evolve(query, args={"weights": np.zeros(query.shape)})
     first, second = (
-        learner.statistic(query, records, public, coins) for records in (before, after)
+        learner.statistic(query, records, public, randomness) for records in (before, after)
     )
     if query.shape == ():
         points = np.vstack([first.points, second.points])

@@ -6,7 +6,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from dpcore import PublicCoins, Registry
+from dpcore import PublicRandomness, Registry
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.sampling import WithoutReplacement
@@ -107,7 +107,7 @@ def sampled(claim):
         module = claim.plugin("sampled", Path(folder))
         registry = Registry.of(module)
         (path,) = registry.load("sampled").examples.values()
-        plan = load_spec(path, registry).price(PublicCoins(1))
+        plan = load_spec(path, registry).price(PublicRandomness(1))
         return Case.of(plan, plan.schedule.releases[0])
 
 

@@ -15,7 +15,7 @@ import dpcore_attacks
 from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
-    PublicCoins,
+    PublicRandomness,
     Registry,
     Sensitivity,
     SensitivityBound,
@@ -28,7 +28,7 @@ from dpcore.functions.interactive import Interactive
 from dpcore.registry.events import Catalogue
 from dpcore.registry.kinds import EVENT, MECHANISM
 from dpcore.registry.user_folder import data_folder
-from dpcore.sensitivity import OverCoins, Refuted
+from dpcore.sensitivity import OverRandomness, Refuted
 from dpcore_attacks.attack_record import lookup
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
@@ -128,9 +128,9 @@ def test_a_wrong_bound_fails_with_exit_code_1_and_its_law_in_table_and_json(invo
     shown = invoke(made, "test", "made_up", "--effort", "0.1")
     assert shown.exit_code == 1
     assert "breaks bound.holds" in shown.output
-    told = invoke(made, "test", "made_up", "--effort", "0.1", "--json")
-    assert told.exit_code == 1
-    report = json.loads(told.stdout)
+    output = invoke(made, "test", "made_up", "--effort", "0.1", "--json")
+    assert output.exit_code == 1
+    report = json.loads(output.stdout)
     assert not report["passed"]
     assert "bound.holds" in {v["law"] for v in report["verdicts"] if v["outcome"] == "failed"}
     assert all(Path(path).exists() for path in report["counterexamples"])
@@ -289,14 +289,14 @@ class ByKey(SensitivityBound):
     gamma: float
 
     def sensitivity(self, query, learner, public, adjacency):
-        small = public.coins.key is not None and public.coins.key % 6 < self.bad
+        small = public.randomness.key is not None and public.randomness.key % 6 < self.bad
         right = 2 * public.domain.label_bound / public.domain.records
         return Sensitivity(
             value=right / 2 if small else right,
             distance="l2",
             adjacency=REPLACE_ONE,
             source="made up",
-            validity=OverCoins(self.gamma),
+            validity=OverRandomness(self.gamma),
         )
 
 
@@ -311,7 +311,7 @@ def test_a_bound_over_coins_may_fail_as_often_as_it_says(bad, gamma, outcome):
         bound=bound,
         domain=domain(),
         adjacency=REPLACE_ONE,
-        coins=PublicCoins(0),
+        randomness=PublicRandomness(0),
     )
     found = bound_verdicts(case, Effort(pairs=2000))[0]
     outcomes = {v.outcome for v in found if v.law.id == "bound.holds"}

@@ -54,19 +54,19 @@ def test_wrong_noise_is_caught_by_its_law(single, law):
         check(Trial(case=case, seed=0, effort=1 / 3))
 
 
-def told_by_low_digits(mechanism):
+def seen_in_low_digits(mechanism):
     case = next(iter(mechanism_cases(mechanism)))
     return CHECKS[LATTICE](Trial(case=case, seed=0, effort=1 / 3))
 
 
 def test_noise_with_memory_on_integers_is_told_by_a_parity():
     with pytest.raises(BrokenLawError, match="modulo 4 in 64 of 64 releases"):
-        told_by_low_digits(noise_with_memory())
+        seen_in_low_digits(noise_with_memory())
 
 
 def test_noise_on_a_grid_is_not_told_by_any_parity():
     for mechanism in (Gaussian(), Laplace(), DiscreteGaussian()):
-        assert "releases of either value" in told_by_low_digits(mechanism)
+        assert "releases of either value" in seen_in_low_digits(mechanism)
 
 
 # Each statistical law errs with probability at most 1e-6.

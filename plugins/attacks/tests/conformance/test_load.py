@@ -23,7 +23,7 @@ def verdicts(folder):
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_report_beside_four_busy_processes(tmp_path):
-    alone = verdicts(tmp_path / "alone")
+    single = verdicts(tmp_path / "alone")
     busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(WORKERS)]
     try:
         among = verdicts(tmp_path / "among")
@@ -31,5 +31,5 @@ def test_the_same_seed_gives_the_same_report_beside_four_busy_processes(tmp_path
         for process in busy:
             process.kill()
             process.wait()
-    assert alone == among
-    assert alone[0] == 0
+    assert single == among
+    assert single[0] == 0

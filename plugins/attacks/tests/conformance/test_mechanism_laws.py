@@ -7,7 +7,7 @@ import pytest
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.claims.accounting.methods.basic import BasicAccountant
 from dpcore.claims.mechanisms.gaussian import Gaussian
-from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.claims.pricing.calibration import calibrate, compose
 from dpcore.event import Direction
 from dpcore.functions.interactive import Interactive
@@ -65,9 +65,11 @@ def test_a_mechanism_is_calibrated_to_a_budget_and_not_far_below_it(
 ) -> None:
     mechanism, query, unit = planned(name, extra, size)
     sensitivity = bound(unit, query.distance)
-    ask = Ask(query=query, sensitivity=sensitivity, mechanism=mechanism, share=1.0)
+    planned_query = PlannedQuery(
+        query=query, sensitivity=sensitivity, mechanism=mechanism, share=1.0
+    )
     accountant = BasicAccountant(REPLACE_ONE)
-    (locate_errors,) = calibrate([ask], accountant, epsilon=1.0, delta=1e-5)
+    (locate_errors,) = calibrate([planned_query], accountant, epsilon=1.0, delta=1e-5)
     spent = compose([locate_errors], accountant).epsilon(1e-5).upper
     assert 0.97 < spent <= 1.0
     value = np.zeros(query.shape) if query.distance != "psd_rows" else np.eye(size)

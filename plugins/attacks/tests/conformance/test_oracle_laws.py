@@ -6,7 +6,7 @@ import pytest
 
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore_attacks.laws.law import Outcome
-from dpcore_attacks.laws.oracles.answers import FAR_POINTS, answers_verdict
+from dpcore_attacks.laws.oracles.answers import DISTANT_POINTS, answers_verdict
 from dpcore_attacks.laws.oracles.interactive import (
     NOISE_KEYED,
     interactive_cases,
@@ -35,13 +35,13 @@ def mutant(change, name="process"):
     [(0.5, 100), pytest.param(0.95, 800, marks=pytest.mark.slow)],
 )
 def test_a_process_with_too_little_noise_is_told_by_pooled_answers(factor, transcripts):
-    verdict = answers_verdict(FAR_POINTS, cases(mutant(times(factor)))[0], 0, transcripts)
+    verdict = answers_verdict(DISTANT_POINTS, cases(mutant(times(factor)))[0], 0, transcripts)
     assert verdict.outcome is Outcome.FAILED
     assert "single answers at 125 points" in verdict.detail
 
 
 def test_a_right_process_stands_whether_its_kernel_has_far_points_or_three_axes():
-    found = [answers_verdict(FAR_POINTS, case, 0, 100) for case in cases(GaussianProcess())]
+    found = [answers_verdict(DISTANT_POINTS, case, 0, 100) for case in cases(GaussianProcess())]
     assert [verdict.outcome for verdict in found] == [Outcome.PASSED] * 2
     assert "would have been seen" in found[0].detail
     assert cases(GaussianProcess())[1].query.kernel == LinearKernel()
@@ -49,7 +49,7 @@ def test_a_right_process_stands_whether_its_kernel_has_far_points_or_three_axes(
 
 
 def test_answers_that_are_paid_for_together_are_left_to_other_laws():
-    verdict = answers_verdict(FAR_POINTS, cases(PerQuery(questions=4))[0], 0, 300)
+    verdict = answers_verdict(DISTANT_POINTS, cases(PerQuery(questions=4))[0], 0, 300)
     assert verdict.outcome is Outcome.NOT_APPLICABLE
 
 
@@ -60,7 +60,7 @@ def test_answers_that_depend_on_the_function_elsewhere_are_not_pooled():
             louder = attrs.evolve(sensitivity, value=1 + float(np.abs(value.coefficients).sum()))
             return super().open(value, query, louder, noise)
 
-    verdict = answers_verdict(FAR_POINTS, cases(Shrinking())[0], 0, 300)
+    verdict = answers_verdict(DISTANT_POINTS, cases(Shrinking())[0], 0, 300)
     assert verdict.outcome is Outcome.NOT_APPLICABLE
     assert "other points" in verdict.detail
 

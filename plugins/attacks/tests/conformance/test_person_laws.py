@@ -41,20 +41,20 @@ def by_value(people, blocks, secret):
     return first_k(ids, np.argsort(values), people.records)
 
 
-def by_shared_coins(people, blocks, secret):
+def by_shared_randomness(people, blocks, secret):
     """A reservoir for each person, out of one stream: others' records use coins up."""
     ids, _ = joined(people, blocks)
-    stream, held, seen = secret.runtime("people"), {}, Counter()
+    stream, covered, seen = secret.runtime("people"), {}, Counter()
     for row, one in enumerate(ids):
         seen[one] += 1
-        own = held.setdefault(one, [])
+        own = covered.setdefault(one, [])
         if len(own) < people.records:
             own.append(row)
             continue
         place = int(stream.uniform(1)[0] * seen[one])
         if place < people.records:
             own[place] = row
-    return np.sort(np.array([row for own in held.values() for row in own], dtype=np.intp))
+    return np.sort(np.array([row for own in covered.values() for row in own], dtype=np.intp))
 
 
 def by_block(people, blocks, secret):
@@ -85,7 +85,7 @@ class AnewForEveryQuery:
     [
         (by_position, "persons.even"),
         (by_value, "persons.value-free"),
-        (by_shared_coins, "persons.alone"),
+        (by_shared_randomness, "persons.alone"),
         (by_block, "persons.cut"),
         (one_too_many, "persons.at-most"),
         (AnewForEveryQuery(), "persons.once"),
@@ -102,6 +102,6 @@ def test_the_choice_of_every_run_keeps_the_laws(records):
 
 
 def test_a_domain_with_persons_is_checked_for_them():
-    told = cell_verdicts(attrs.evolve(domain(), exact=None, people=PEOPLE))
-    assert len(told) == 7
-    assert not any(v.failed for v in told)
+    output = cell_verdicts(attrs.evolve(domain(), exact=None, people=PEOPLE))
+    assert len(output) == 7
+    assert not any(v.failed for v in output)

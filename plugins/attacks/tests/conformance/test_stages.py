@@ -208,4 +208,4 @@ def test_what_is_flushed_is_shown_before_the_work_goes_on(tmp_path):
     ended = apart(work, 60, show=show)
     assert shown == ["first\n", "second\n"]
     assert ended.code is None
-    assert "ReleaseError" in ended.told
+    assert "ReleaseError" in ended.reason

@@ -15,8 +15,8 @@ from dpcore.event import Claims
 from dpcore.models.features.identity import Identity
 from dpcore.registry.kinds import LEARNER, MECHANISM
 from dpcore_attacks.attacks.oracle_attack import attack
-from dpcore_attacks.budget import BUDGET, share
-from dpcore_attacks.commands.test import beside
+from dpcore_attacks.budget import BUDGET, allot
+from dpcore_attacks.commands.test import adjacent
 from dpcore_attacks.laboratory.betting_bounds import certified_by_bets
 from dpcore_attacks.laboratory.step_statistics import jumps
 from dpcore_attacks.laws.accountants.events import event_verdicts
@@ -71,8 +71,8 @@ def test_bets_come_near_the_truth_with_many_draws(p, q, factor):
     rng = np.random.default_rng(1)
     n = 200_000
     least = certified_by_bets(rng.random(n) < p, rng.random(n) < q, factor, 1e-6)
-    spread = math.sqrt((p * (1 - p) + factor**2 * q * (1 - q)) / n)
-    assert p - factor * q - 9 * spread < least <= p - factor * q + 5 * spread
+    deviation = math.sqrt((p * (1 - p) + factor**2 * q * (1 - q)) / n)
+    assert p - factor * q - 9 * deviation < least <= p - factor * q + 5 * deviation
 
 
 def test_a_jump_of_the_noise_is_found_to_the_last_digits():
@@ -97,11 +97,11 @@ NOISE = [
 
 # Each law errs with probability at most 1e-6; the rule for values as they are has no such number.
 @pytest.mark.parametrize(
-    ("make", "law", "told"), NOISE, ids=[make.__name__ for make, _, _ in NOISE]
+    ("make", "law", "caught"), NOISE, ids=[make.__name__ for make, _, _ in NOISE]
 )
-def test_noise_that_is_wrong_in_a_narrow_place_is_seen_there(make, law, told):
+def test_noise_that_is_wrong_in_a_narrow_place_is_seen_there(make, law, caught):
     wrong, right = make()
-    with pytest.raises(BrokenLawError, match=told):
+    with pytest.raises(BrokenLawError, match=caught):
         check(law, trial(wrong, 1.0))
     check(law, trial(right))
 
@@ -159,17 +159,17 @@ def test_a_report_has_one_budget_whatever_it_checks(tmp_path):
     said = [v for v in report.verdicts if v.outcome in (Outcome.PASSED, Outcome.FAILED)]
     statistical = [verdict for verdict in said if verdict.law.statistical]
     mechanism = half_price_under_add_remove()[1].component()
-    each = share(0, {}, {"it": (mechanism,)})
+    each = allot(0, {}, {"it": (mechanism,)})
     assert report.passed
     assert 0 < len(statistical) * each <= BUDGET == report.error_rate
 
 
 def test_every_check_of_a_report_gets_the_same_part():
     mechanism, other = Gaussian(), Laplace()
-    alone = share(0, {}, {"a": (mechanism,)})
-    assert share(0, {}, {"a": (mechanism, mechanism)}) == pytest.approx(alone / 2)
-    assert share(0, {}, {}) == BUDGET
-    assert share(3, {}, {"a": (other,)}) < share(0, {}, {"a": (other,)})
+    single = allot(0, {}, {"a": (mechanism,)})
+    assert allot(0, {}, {"a": (mechanism, mechanism)}) == pytest.approx(single / 2)
+    assert allot(0, {}, {}) == BUDGET
+    assert allot(3, {}, {"a": (other,)}) < allot(0, {}, {"a": (other,)})
 
 
 def test_divergences_are_no_more_than_one_pair_of_many_attains():
@@ -198,6 +198,6 @@ def test_a_choice_among_plain_learners_stands_for_one_without_an_example():
 
 def test_examples_of_a_folder_name_components_of_admitted_plugins():
     """A folder that is a plugin's own replaces it, and takes nobody else's names away."""
-    registry = beside(Registry.default(), dpcore_models)
+    registry = adjacent(Registry.default(), dpcore_models)
     assert registry.component(LEARNER, "best_of") is BestOf
     assert registry.component(MECHANISM, "gaussian_process").__module__.startswith("dpcore_kernel")

@@ -55,7 +55,7 @@ def test_a_matrix_that_is_no_kernels_is_shown_at_few_rows():
 @pytest.mark.parametrize("turned", [False, True])
 def test_what_draws_tell_is_an_event_with_its_counts_under_either_neighbour(turned):
     rng = np.random.default_rng(0)
-    outputs = [(rng.random((1000, 1)) < share).astype(float) for share in (0.9, 0.1)]
+    outputs = [(rng.random((1000, 1)) < fraction).astype(float) for fraction in (0.9, 0.1)]
     after, before = outputs[::-1] if turned else outputs
     attack = AttackByDraws(event=PureEvent(epsilon=1.0, adjacency=REPLACE_ONE), rate=1e-4)
     choice = Attempt(

@@ -33,7 +33,7 @@ class Vector(OneShot):
         return (Query(name="c", shape=(self.features.width(public.domain),), distance="l2"),)
 
     def phi(self, records, public):
-        return self.features.draw(public.domain, public.coins)(records.features)
+        return self.features.draw(public.domain, public.randomness)(records.features)
 
     def assemble(self, answers, public):
         return Numbers(answers["c"])
@@ -189,7 +189,7 @@ class ComplexMinNorm(OneShot):
         return (Query(name="c", shape=(self.count,), distance="l2", field="complex"),)
 
     def matrix(self, records, public):
-        stream = public.coins.stream("features")
+        stream = public.randomness.stream("features")
         frequencies = stream.normal((public.domain.width, self.count)) / self.bandwidth
         return np.exp(1j * (records.features @ frequencies))
 

@@ -78,7 +78,7 @@ def missing_factor_two():
 
 @attrs.frozen(kw_only=True)
 class FileMean(LabelMean):
-    """Told how many records the file has, not how many its part has."""
+    """Stated how many records the file has, not how many its part has."""
 
     records: int = 50
 
@@ -262,7 +262,7 @@ def args_changed():
     return case(ChangesArgs(), bound(ChangesArgs, lambda q, a, p, r: 2.0))
 
 
-def bound_of_the_ask():
+def bound_of_the_query():
     """Tighter when the weights are small: noise planned for one ask, spent on another."""
 
     def value(q, a, p, r):
@@ -344,7 +344,7 @@ LEARNERS_AND_BOUNDS = [
     (bound_at_the_first_weights, "bound.holds"),
     (radius_ignored, "bound.holds"),
     (limit_of_the_smaller_set, "bound.holds"),
-    (bound_of_the_ask, "bound.any-args"),
+    (bound_of_the_query, "bound.any-args"),
     (fallback_not_covered, "bound.covers-fallback"),
     (smaller_relation_costs_more, "bound.monotone-in-adjacency"),
     (generator_shared, "learner.statistic-pure"),

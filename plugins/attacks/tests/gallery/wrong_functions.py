@@ -41,7 +41,7 @@ def mechanism(make, *, paid=1, at_most=64, oracle=NoisyOracle, unit_kernel=False
         source = "wrong"
         arithmetic = "real"
         noise_multiplier: float = free(validator=positive)
-        asks = paid
+        query_count = paid
         most_points = at_most
 
         def at(self, scale, query, sensitivity):
@@ -164,7 +164,7 @@ class StatesTooLittle(Interactive):
     source = "wrong"
     arithmetic = "real"
     noise_multiplier: float = free(validator=positive)
-    asks = 1
+    query_count = 1
     most_points = 1 << 20
 
     def at(self, scale, query, sensitivity):

@@ -143,10 +143,10 @@ class CoarseGrid(Mechanism):
 
     def release(self, value, query, sensitivity, noise):
         step = 1.5 * sensitivity.unit
-        reach = np.arange(-200, 201)
-        weights = np.cumsum(np.exp(-0.5 * (reach * 1.5 / self.noise_multiplier) ** 2))
+        cutoff = np.arange(-200, 201)
+        weights = np.cumsum(np.exp(-0.5 * (cutoff * 1.5 / self.noise_multiplier) ** 2))
         places = np.searchsorted(weights / weights[-1], noise.uniform(query.real_size))
-        steps = np.rint(to_real(value) / step) + reach[np.minimum(places, 400)]
+        steps = np.rint(to_real(value) / step) + cutoff[np.minimum(places, 400)]
         return from_real(step * steps, query)
 
 
@@ -275,8 +275,8 @@ class LowArray(GaussianEvent):
     """A hundredth of the curve, in arrays and off whole numbers alone."""
 
     def upper(self, epsilons, direction):
-        share = np.where(epsilons == np.rint(epsilons), 1.0, 0.01)
-        return share * super().upper(epsilons, direction)
+        fraction = np.where(epsilons == np.rint(epsilons), 1.0, 0.01)
+        return fraction * super().upper(epsilons, direction)
 
 
 EVENTS = [
@@ -336,8 +336,8 @@ class LongCosines(FeatureMap):
     def norm(self, domain):
         return 1.0
 
-    def draw(self, domain, coins):
-        right = Cosines(count=self.count).draw(domain, coins)
+    def draw(self, domain, randomness):
+        right = Cosines(count=self.count).draw(domain, randomness)
         return lambda encoded: (
             np.sqrt(2 / self.count) * np.cos(encoded @ right.frequencies + right.phases)
         )
@@ -353,7 +353,7 @@ class CentredIdentity(FeatureMap):
     def norm(self, domain):
         return 2 * domain.feature_norm
 
-    def draw(self, domain, coins):
+    def draw(self, domain, randomness):
         return lambda encoded: encoded - encoded.mean(axis=0) if len(encoded) else encoded
 
 
@@ -378,7 +378,7 @@ class UnscaledBlocks(FeatureMap):
     def norm(self, domain):
         return domain.feature_norm
 
-    def draw(self, domain, coins):
+    def draw(self, domain, randomness):
         return _Unscaled()
 
 

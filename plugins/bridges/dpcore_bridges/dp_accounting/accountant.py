@@ -17,7 +17,7 @@ from dpcore_bridges.dp_accounting.relations import adjacency_of
 
 _LEAST = 1e-30  # delta: below it, get_delta looks no further
 _STEP = 1e-6  # in the logarithm of delta
-_FAR = 1e9  # nats: stands for an infinite target
+_CUTOFF = 1e9  # nats: stands for an infinite target
 
 
 class DpcoreAccountant(PrivacyAccountant):
@@ -107,12 +107,12 @@ class DpcoreAccountant(PrivacyAccountant):
         # without noise nothing is claimed: delta is 1 at every epsilon
         if self._exposed:
             return 1.0
-        if self.get_epsilon(0.0) <= min(target_epsilon, _FAR):
+        if self.get_epsilon(0.0) <= min(target_epsilon, _CUTOFF):
             return 0.0
 
         # epsilon falls in delta, so bisection finds the least delta; `above` suffices throughout
         def suffices(log_delta: float) -> bool:
-            return self.get_epsilon(math.exp(log_delta)) <= min(target_epsilon, _FAR)
+            return self.get_epsilon(math.exp(log_delta)) <= min(target_epsilon, _CUTOFF)
 
         below, above = math.log(_LEAST), 0.0
         if suffices(below):

@@ -32,7 +32,7 @@ from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.errors import ParameterError, need
 from dpcore.event import Event, label_of
 from dpcore.rounding import down, up
-from dpcore_bridges.dp_accounting.relations import adjacency_of, reach
+from dpcore_bridges.dp_accounting.relations import adjacency_factor, adjacency_of
 
 Counted = tuple[tuple[Event, int], ...]
 
@@ -98,7 +98,7 @@ def _once(source: DpEvent, make: Callable[..., Event], /, **fields: Any) -> Coun
 def _shift(event: DpEvent, noise_multiplier: float, adjacency: Adjacency) -> float:
     """Sensitivity over noise, rounded up; 0 for noise without end."""
     _require(event, noise_multiplier > 0, f"needs noise >= 0, got {noise_multiplier!r}")
-    return up(reach(adjacency) / noise_multiplier, roundings=3)
+    return up(adjacency_factor(adjacency) / noise_multiplier, roundings=3)
 
 
 @read.register
@@ -134,7 +134,7 @@ def _discrete_laplace(event: dp.DiscreteLaplaceDpEvent, adjacency: Adjacency) ->
         exposed = event.noise_parameter == 0 and event.sensitivity != 0
         return ((not_private(adjacency), 1),) if exposed else ()
     # the noise is on integers: sensitivity counts steps, doubled under replacement
-    steps = reach(adjacency) * event.sensitivity
+    steps = adjacency_factor(adjacency) * event.sensitivity
     if steps == 1:
         scale = down(1 / event.noise_parameter, roundings=3)
         fields: dict[str, Any] = {"noise_scale": scale, "shift": 1, "adjacency": adjacency}
@@ -285,12 +285,12 @@ def _truncated_batch(event: dp.TruncatedSubsampledGaussianDpEvent, adjacency: Ad
     # in a full batch a record takes another one's place: the sum moves by up to 2 C
     shift = up(1 / float(event.noise_multiplier), roundings=3)  # noise > 0: `inner` was read
     twice = GaussianEvent(mu=2 * shift, adjacency=adjacency)
-    share = up(q * limit / (limit + 1), roundings=3)
+    fraction = up(q * limit / (limit + 1), roundings=3)
     full: Event
     if adjacency.membership:
-        full = PoissonSampledEvent(event=twice, sampling_probability=share)
+        full = PoissonSampledEvent(event=twice, sampling_probability=fraction)
     else:
-        full = PoissonReplacedEvent(event=twice, absent=twice, sampling_probability=share)
+        full = PoissonReplacedEvent(event=twice, absent=twice, sampling_probability=fraction)
     fields = {"event": _as_one(inner), "full": full, "uncovered": uncovered}
     return _once(event, TruncatedBatchEvent, **fields)
 

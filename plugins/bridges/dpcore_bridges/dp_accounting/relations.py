@@ -61,6 +61,6 @@ def relation_of(adjacency: Adjacency) -> NeighboringRelation:
     )
 
 
-def reach(adjacency: Adjacency) -> int:
+def adjacency_factor(adjacency: Adjacency) -> int:
     """How far a sum of vectors of norm at most C moves between neighbours, in units of C."""
     return 1 if adjacency.membership else 2

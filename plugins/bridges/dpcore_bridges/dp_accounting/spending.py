@@ -8,7 +8,7 @@ from dp_accounting.rdp import RdpAccountant
 from dpcore.errors import AdjacencyError, need
 from dpcore.event import Event
 from dpcore.rounding import up
-from dpcore_bridges.dp_accounting.relations import reach, relation_of
+from dpcore_bridges.dp_accounting.relations import adjacency_factor, relation_of
 from dpcore_bridges.dp_accounting.writing import write
 
 _MANY = 25.0  # 2 log(1/delta) at a delta of some 1e-6
@@ -60,7 +60,7 @@ def spend(accountant: PrivacyAccountant, event: Event, count: int = 1) -> None:
 
 def _counterpart(event: Event, count: int, accountant: PrivacyAccountant) -> DpEvent:
     if not isinstance(accountant, RdpAccountant):
-        return write(event, reach(event.adjacency))
+        return write(event, adjacency_factor(event.adjacency))
     # a zCDP claim needs no relation: for a Gaussian it is exact, at rho = mu^2 / 2
     claims = event.claims
     if claims.mu is not None:

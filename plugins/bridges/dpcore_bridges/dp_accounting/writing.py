@@ -18,7 +18,7 @@ from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.event import Event
 from dpcore.registry.events import CORE
 from dpcore.rounding import down, up
-from dpcore_bridges.dp_accounting.relations import reach, relation_of
+from dpcore_bridges.dp_accounting.relations import adjacency_factor, relation_of
 
 
 def to_dp_event(event: Event) -> DpEvent:
@@ -33,7 +33,7 @@ def to_dp_event(event: Event) -> DpEvent:
         AdjacencyError: there is no such relation.
     """
     relation_of(event.adjacency)
-    return write(event, reach(event.adjacency))
+    return write(event, adjacency_factor(event.adjacency))
 
 
 def in_core_terms(event: Event) -> tuple[Event, ...]:

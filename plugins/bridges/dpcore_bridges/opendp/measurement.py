@@ -22,7 +22,7 @@ from opendp.measures import (
 )
 from opendp.mod import Measure, Measurement
 
-from dpcore import Answer, Event, Guarantee, Ledger, Plan, PublicCoins, learner
+from dpcore import Answer, Event, Guarantee, Ledger, Plan, PublicRandomness, learner
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError, ReleaseError, need, need_value
 from dpcore.event import label_of
@@ -52,13 +52,13 @@ class Published:
         models: By release name.
         answers: By release name, in order of asking.
         guarantee: Of that one run.
-        coins: The published key.
+        randomness: The published key.
     """
 
     models: Mapping[str, learner.Published]
     answers: Mapping[str, tuple[Answer, ...]]
     guarantee: Guarantee
-    coins: PublicCoins
+    randomness: PublicRandomness
 
     @property
     def model(self) -> Model:
@@ -195,7 +195,7 @@ def _measurement(
             models=outcome.models,
             answers=outcome.answers,
             guarantee=outcome.guarantee,
-            coins=outcome.coins,
+            randomness=outcome.randomness,
         )
 
     return make_user_measurement(

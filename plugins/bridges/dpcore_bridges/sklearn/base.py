@@ -17,10 +17,10 @@ from dpcore import (
     Ledger,
     Plan,
     PrivacyBudget,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Registry,
-    SecretCoins,
+    SecretRandomness,
     SensitivityBound,
     price,
 )
@@ -151,17 +151,17 @@ class PrivateEstimator(BaseEstimator):
             # scikit-learn would raise at a record's label, which is mapped into the domain instead
             if y is not None and not refuses:
                 labels = column_of_labels(y)
-            is_alone = labels is not None or self._labels() is None
+            is_single = labels is not None or self._labels() is None
             # the number of rows may be private, and is then not told by an error
             least = int(relation_of(self.adjacency or REPLACE_ONE).replaces)
             # labels first: scikit-learn forgets the names of features where it is given none
-            checked = labels if is_alone else validate_data(self, y=y, **options)
+            checked = labels if is_single else validate_data(self, y=y, **options)
             columns = self._columns(X, width, refuse=refuses, ensure_min_samples=least)
             check_consistent_length(X, checked)
         if labels is None:
             self._check_labels(checked)
         # of a list the cells as they were given, of anything else what scikit-learn made of it
-        return columns, list(y) if is_listed(y) and not is_alone else checked
+        return columns, list(y) if is_listed(y) and not is_single else checked
 
     def _is_by_cell(self, X: Any) -> bool:  # noqa: N803
         """Whether it is a list of rows whose cells are read one by one, as they were given."""
@@ -211,7 +211,7 @@ class PrivateEstimator(BaseEstimator):
         name, secret, reservation = type(self).__name__, None, None
         if self.rehearsal is not None:
             # known coins protect nobody: the ledger notes such a fit, and is not charged
-            secret = SecretCoins.rehearsal(self.rehearsal)
+            secret = SecretRandomness.rehearsal(self.rehearsal)
             if book is not None:
                 book.note(f"{name}: a rehearsal with known coins")
         elif book is not None:
@@ -246,14 +246,14 @@ class PrivateEstimator(BaseEstimator):
             learner=learner,
             mechanism=mechanisms(self._mechanism(registry), learner, domain, budget, registry),
             bound=self._bound(registry),
-            coins=None if key is None else PublicCoins(key),
+            randomness=None if key is None else PublicRandomness(key),
             on_invalid=self.on_invalid,
             accept_assumptions=self.accept_assumptions,
             accept_useless=("release",) if self.accept_useless else (),
             accept_delta=self.accept_delta,
             registry=registry,
         )
-        plan.schedule.require_useful(plan.coins)
+        plan.schedule.require_useful(plan.randomness)
         return plan
 
     def _warn(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dpcore import Distance, Domain, DpcoreError, PrivacyBudget, Public, PublicCoins, Registry
+from dpcore import Distance, Domain, DpcoreError, PrivacyBudget, Public, PublicRandomness, Registry
 from dpcore.claims.mechanisms.usual import usual_mechanism
 from dpcore.errors import ContractError, SpecError, below, need
 from dpcore.functions import FunctionLearner
@@ -92,7 +92,7 @@ def mechanisms(
         return _default_mechanism("gaussian_process", registry)
     try:
         # only the distances of the queries are read here: any key will do
-        public = Public(domain=domain, coins=PublicCoins(0), mu=budget.mu)
+        public = Public(domain=domain, randomness=PublicRandomness(0), mu=budget.mu)
         queries = learner.queries(public)
     except DpcoreError:
         return _default_mechanism("gaussian", registry)  # pricing says what is missing

@@ -97,12 +97,12 @@ def probes(domain: Domain) -> Table:
     table: dict[str, Any] = {}
     for name, column in domain.columns.items():
         # stratified in each column, so that every part of its range is met
-        share = rng.permutation((np.arange(_PROBES) + 0.5) / _PROBES)
+        fraction = rng.permutation((np.arange(_PROBES) + 0.5) / _PROBES)
         if isinstance(column, Range):
-            table[name] = write_cells(column, column.low + share * (column.high - column.low))
+            table[name] = write_cells(column, column.low + fraction * (column.high - column.low))
         elif isinstance(column, Categories):
-            places = (share * len(column.values)).astype(int)
+            places = (fraction * len(column.values)).astype(int)
             table[name] = [column.values[place] for place in places]
         else:
-            table[name] = [f"{number:.6f}" for number in share]
+            table[name] = [f"{number:.6f}" for number in fraction]
     return table

@@ -19,7 +19,7 @@ from dpcore import Distance, SumQuery
 from dpcore.rounding import down, up
 from dpcore_engines.sql.number import INTEGER, Number, chosen, constant, named
 
-_FAR, _EXACT = 2.0**44, 1 << 53
+_CUTOFF, _EXACT = 2.0**44, 1 << 53
 _EXPONENTS = (
     8  # of the largest entry above the clip, of the largest entry of a row: terms are near the clip
 )
@@ -74,7 +74,7 @@ class Clipping:
         return term.clip(0.0, math.inf) if self.query.sum.sign == "non_negative" else term
 
     def _round(self, term: Number) -> Number:
-        return (term * math.ldexp(1.0, -self.query.sum.unit)).clip(-_FAR, _FAR).rounded()
+        return (term * math.ldexp(1.0, -self.query.sum.unit)).clip(-_CUTOFF, _CUTOFF).rounded()
 
     def _length_of(self, sizes: Sequence[Number]) -> Number:
         """The length of a row of sizes; its square, in l2."""

@@ -73,7 +73,7 @@ class Sql(Engine):
         self.close()
         session = _Session.of(task, self.memory, self.spool)
         try:
-            digest = _hold_law(session)
+            digest = _hold_rules(session)
         except BaseException:
             session.server.close()
             raise
@@ -215,7 +215,7 @@ def server_of(source: Any, memory: int | None, spool: Path | None) -> Server:
     return DuckDb.of(storage_of(place), memory=memory, spool=spool)
 
 
-def _hold_law(session: _Session) -> str:
+def _hold_rules(session: _Session) -> str:
     """The digest of statements and of their integers on synthetic rows, which are the core's.
 
     Raises:

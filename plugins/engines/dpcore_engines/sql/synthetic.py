@@ -78,9 +78,9 @@ def _cells(
         at = [edge for edge in edges if math.isfinite(edge)]
         at += rule.edges if isinstance(rule, Binned) else ()
         at += [low, high, numbers.centre]
-        beside = [math.nextafter(x, way) for x in at for way in (-math.inf, math.inf)]
+        adjacent = [math.nextafter(x, way) for x in at for way in (-math.inf, math.inf)]
         inner = (low + width * random.random(200)).tolist()
-        usual = [*inner, *at, *beside, low - width / 3, high + width / 3]
+        usual = [*inner, *at, *adjacent, low - width / 3, high + width / 3]
         rare: list[Any] = [*_FINITE, round(low) - 1, round(high) + 1]
     else:
         listed = [*rule.values, *(cell for cell, _ in rule.spellings)]

@@ -73,10 +73,10 @@ class CandidatesBound(SensitivityBound):
         if query.name == CHOICE:
             # A record that comes or goes moves all sums one way, at most 1 apart;
             # a replaced one may raise one candidate's sum and lower another's.
-            claim, spread = ByRelation(add_remove=1.0, replace_one=2.0).under(adjacency)
+            claim, noise_distribution = ByRelation(add_remove=1.0, replace_one=2.0).under(adjacency)
             return Sensitivity(
                 value=1.0,
-                range=spread,
+                range=noise_distribution,
                 distance=Distance.LINF,
                 adjacency=claim,
                 source="sums of losses in [0, 1], one of each record alone",

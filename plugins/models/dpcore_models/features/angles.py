@@ -44,9 +44,9 @@ def integer_turns(
     weights[-1] = 1.0
     unit = _unit(parts, weights)
     integers = np.rint(parts / unit)
-    reach = (np.abs(integers) * weights).sum(axis=0)
+    cutoff = (np.abs(integers) * weights).sum(axis=0)
     # The assertion is about public frequencies: it cannot depend on a record.
-    assert integers.size == 0 or reach.max() <= EXACT * (1 - 2.0**-40), "the budget above"
+    assert integers.size == 0 or cutoff.max() <= EXACT * (1 - 2.0**-40), "the budget above"
     return np.asarray(integers * unit)
 
 

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, PublicCoins
+from dpcore import Domain, PublicRandomness
 from dpcore.checks import positive, positive_integer
 from dpcore.models import FeatureMap, Features
 from dpcore_models.features.frequencies import ROUNDING, gaussian_frequencies
@@ -69,8 +69,8 @@ class CosSin(FeatureMap):
         """1, with room for rounding."""
         return ROUNDING
 
-    def draw(self, domain: Domain, coins: PublicCoins) -> Features:
+    def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
         """Frequencies from the Gaussian's spectrum."""
-        stream = coins.stream("features")
+        stream = randomness.stream("features")
         frequencies = gaussian_frequencies(stream, domain.width, self.count, self.bandwidth)
         return _CosSin(frequencies, Turns(frequencies, None))

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, PublicCoins
+from dpcore import Domain, PublicRandomness
 from dpcore.checks import positive, positive_integer
 from dpcore.encoding.tables import row_lengths
 from dpcore.models import FeatureMap, Features
@@ -71,9 +71,9 @@ class Cosines(FeatureMap):
         """1, with room for rounding."""
         return ROUNDING
 
-    def draw(self, domain: Domain, coins: PublicCoins) -> Features:
+    def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
         """Frequencies from the Gaussian's spectrum, phases uniform on [0, 2 pi)."""
-        stream = coins.stream("features")
+        stream = randomness.stream("features")
         frequencies = gaussian_frequencies(stream, domain.width, self.count, self.bandwidth)
         phases = shared(2 * math.pi * stream.uniform(self.count))
         return _Cosines(frequencies, phases, Turns(frequencies, phases))

@@ -32,7 +32,7 @@ from dpcore.learner import State, promises
 from dpcore.models import ScoringModel
 from dpcore.models.description import ShownModel
 from dpcore.query import Reads
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore_models.learners.losses import LOSS_UNIT, require_clip, total_loss
 
 CHOICE = "choice"
@@ -126,9 +126,9 @@ class BestOf(Learner):
         """What a candidate knows: its own share of the budget."""
         if public.mu is None:
             return public
-        candidate_share = (1 - self.share) / len(self.candidates)
+        candidate_fraction = (1 - self.share) / len(self.candidates)
         # The squares of mu add up over candidates: a share of the budget is a share of mu^2.
-        return attrs.evolve(public, mu=public.mu * math.sqrt(candidate_share))
+        return attrs.evolve(public, mu=public.mu * math.sqrt(candidate_fraction))
 
     def own(self, query: Query, public: Public) -> tuple[int, Query]:
         """The candidate that a query of the fits belongs to, counted from 0, and its own query."""
@@ -143,7 +143,7 @@ class BestOf(Learner):
     def queries(self, public: Public) -> tuple[Query, ...]:
         """All that the candidates may ask, and `choice` once."""
         fit_queries: list[Query] = []
-        candidate_share = (1 - self.share) / len(self.candidates)
+        candidate_fraction = (1 - self.share) / len(self.candidates)
         for number, candidate in enumerate(self.candidates, start=1):
             # Shares of a candidate's queries are relative: they are rescaled to its own.
             queries = candidate.queries(self.part(public))
@@ -152,7 +152,7 @@ class BestOf(Learner):
                 attrs.evolve(
                     query,
                     name=f"{FITS}.{number}.{query.name}",
-                    share=candidate_share * query.share / total,
+                    share=candidate_fraction * query.share / total,
                 )
                 for query in queries
             ]
@@ -203,7 +203,7 @@ class BestOf(Learner):
         return attrs.evolve(state.plan[f"{FITS}.{number + 1}.{query.name}"], args=query.args)
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> Any:
         """PRIVATE: the candidate's statistic, or minus each candidate's sum of losses."""
         if query.name != CHOICE:

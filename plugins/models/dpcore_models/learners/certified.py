@@ -11,7 +11,7 @@ from dpcore import Domain, Public, Query, Records
 from dpcore.checks import positive
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.query import Reads
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 from dpcore_models.learners.regression import FeatureRegression
 from dpcore_models.solvers.certified import Certified
 from dpcore_models.solvers.huber_ridge import HuberRidge
@@ -58,7 +58,7 @@ class CertifiedRegression(FeatureRegression):
         return error_bound(self.taper(domain).records, self.features.width(domain))
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
         """The exact minimiser to within the declared error; tapered."""
         domain = public.domain

@@ -14,14 +14,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.interval import NoiseLaw, NormalSpread
-from dpcore.models.error_bars import ErrorBars, NoBars
+from dpcore.interval import NoiseDistribution, NormalDistribution
+from dpcore.models.error_bars import NoIntervals, NoiseIntervals
 from dpcore.shown import in_digits
 
 
 @final
 @attrs.frozen(kw_only=True)
-class EvenNoise(ErrorBars):
+class EvenNoise(NoiseIntervals):
     """Independent noise of one size on every coefficient: exact.
 
     Args:
@@ -46,19 +46,21 @@ class EvenNoise(ErrorBars):
         return width
 
     @property
-    def reach(self) -> float:
+    def diameter(self) -> float:
         """How far a prediction's bar goes on either side at most, at 95 %."""
         return NormalDist().inv_cdf(0.975) * self.std * self.longest
 
     def describe(self) -> str:
         """Known before any record is read."""
-        half, reach = in_digits(NormalDist().inv_cdf(0.975) * self.std), in_digits(self.reach)
-        return f"coefficients +- {half} each, predictions +- {reach} at most"
+        half, cutoff = in_digits(NormalDist().inv_cdf(0.975) * self.std), in_digits(self.diameter)
+        return f"coefficients +- {half} each, predictions +- {cutoff} at most"
 
 
-def even_noise(spread: NoiseLaw | None, longest: float) -> ErrorBars:
+def even_noise(noise_distribution: NoiseDistribution | None, longest: float) -> NoiseIntervals:
     """Bars of coefficients that were released themselves, by the law of the noise on each."""
     # Sums of normal noise are normal; for other laws no bar of a prediction is stated.
-    if not isinstance(spread, NormalSpread):
-        return NoBars(reason="they are stated for normal noise alone (mechanism gaussian)")
-    return EvenNoise(std=spread.std, rounding=spread.rounding, longest=longest)
+    if not isinstance(noise_distribution, NormalDistribution):
+        return NoIntervals(reason="they are stated for normal noise alone (mechanism gaussian)")
+    return EvenNoise(
+        std=noise_distribution.std, rounding=noise_distribution.rounding, longest=longest
+    )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, OneShot, Public, Query, Range, Records
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.models import FeatureMap, LinearModel, LinearScoreModel
 from dpcore.query import Reads
 from dpcore_models.learners.even_noise import EvenNoise, even_noise
@@ -50,7 +50,7 @@ class FeatureRegression(OneShot):
         domain = public.domain
         return FoldedRows(
             records=records,
-            features=self.features.drawn(domain, public.coins),
+            features=self.features.drawn(domain, public.randomness),
             units=ShortRows(
                 kappa=self.features.norm(domain),
                 label_bound=domain.label_bound,
@@ -61,34 +61,42 @@ class FeatureRegression(OneShot):
 
     def mapped(self, records: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the records' features, shape (n, width), rows at most kappa long."""
-        return self.features.drawn(public.domain, public.coins)(records.features)
+        return self.features.drawn(public.domain, public.randomness)(records.features)
 
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+    def forecast(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> tuple[str, ...]:
         """How far the noise moves coefficients and predictions."""
-        if "coefficients" not in spreads:
+        if "coefficients" not in noise_distributions:
             return ()
         # Noise moves a prediction by at most its length times a row's, which is public.
         longest = self.features.norm(public.domain)
-        return (even_noise(spreads["coefficients"], longest).describe(),)
+        return (even_noise(noise_distributions["coefficients"], longest).describe(),)
 
-    def bar_share(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+    def relative_half_width(
+        self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> float:
         """The widest bar of a prediction as a share of the target's declared range."""
         labels = public.domain.labels
-        if "coefficients" not in spreads or not isinstance(labels, Range):
+        if "coefficients" not in noise_distributions or not isinstance(labels, Range):
             return 0.0
-        bars = even_noise(spreads["coefficients"], self.features.norm(public.domain))
-        return bars.reach / labels.half_width if isinstance(bars, EvenNoise) else 0.0
+        intervals = even_noise(
+            noise_distributions["coefficients"], self.features.norm(public.domain)
+        )
+        return intervals.diameter / labels.half_width if isinstance(intervals, EvenNoise) else 0.0
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
         """With error bars: coefficients are released as they are."""
         model = self.assemble({name: answer.value for name, answer in answers.items()}, public)
         longest = self.features.norm(public.domain)
-        return attrs.evolve(model, bars=even_noise(answers["coefficients"].spread, longest))
+        return attrs.evolve(
+            model, noise_intervals=even_noise(answers["coefficients"].noise_distribution, longest)
+        )
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
         """A linear model in the features."""
         return LinearModel(
             domain=public.domain,
-            features=self.features.drawn(public.domain, public.coins),
+            features=self.features.drawn(public.domain, public.randomness),
             coefficients=np.asarray(answers["coefficients"], dtype=np.float64),
         )

@@ -36,20 +36,20 @@ class Allocation:
 
 
 def least_total(
-    workload: Workload, weights: NDArray[np.float64], total_share: float = 0.0
+    workload: Workload, weights: NDArray[np.float64], total_fraction: float = 0.0
 ) -> Allocation:
     """The least sum over all cells of variances, those of a table times its weight.
 
     Args:
-        total_share: Of the squared deviations, what the number of records gets at least.
+        total_fraction: Of the squared deviations, what the number of records gets at least.
     """
     costs, lengths = workload.costs(weights), workload.lengths
     root = float(np.sqrt(costs * lengths).sum())
     noise = root * np.sqrt(lengths / costs)
-    if () in workload.subsets and 1 / noise[0] < total_share:
+    if () in workload.subsets and 1 / noise[0] < total_fraction:
         # All precisions times lengths add up to 1: what others have is cut by one factor.
-        noise *= (1 - 1 / noise[0]) / (1 - total_share)
-        noise[0] = 1 / total_share
+        noise *= (1 - 1 / noise[0]) / (1 - total_fraction)
+        noise[0] = 1 / total_fraction
     value = float((weights * workload.table_cells * workload.variances(noise)).sum())
     return Allocation(noise=noise, value=value, least=root**2)
 

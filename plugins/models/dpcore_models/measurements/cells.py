@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.rounding import up
 from dpcore_models.measurements.joint_band import simulated_half_width
 from dpcore_models.measurements.plan import MOST_SIMULATED
@@ -90,8 +90,8 @@ class CellTables:
                 for i in residual[0]:
                     block = block - block.mean(axis=axes[i], keepdims=True)
                 block = block.squeeze(axis=tuple(axes[i] for i in summed))
-                share = 1 / (factor**2 * self._cells(summed) * precisions[residual])
-                blocks[residual] = blocks.get(residual, np.zeros(())) + share * block
+                fraction = 1 / (factor**2 * self._cells(summed) * precisions[residual])
+                blocks[residual] = blocks.get(residual, np.zeros(())) + fraction * block
         if total is not None and ((), ()) in blocks:
             blocks[(), ()] = np.array(total)
         return tuple(self._table(table, blocks) for table in self.tables)
@@ -144,11 +144,13 @@ class CellTables:
 
 
 @lru_cache(maxsize=32)
-def joint_half_widths(tables: CellTables, law: NoiseLaw, miss: float) -> tuple[float, ...]:
+def joint_half_widths(
+    tables: CellTables, distribution: NoiseDistribution, miss: float
+) -> tuple[float, ...]:
     """Of the estimates of every table's cells, all together; infinite where not simulated.
 
     Args:
-        law: Of the noise, before the factors.
+        distribution: Of the noise, before the factors.
     """
     deviations = tables.deviations()
     # Where no table says anything of another, noises are independent: Šidák's bars are exact.
@@ -165,14 +167,14 @@ def joint_half_widths(tables: CellTables, law: NoiseLaw, miss: float) -> tuple[f
             for factor, part, shape in zip(tables.factors, parts, shapes, strict=True)
         ]
         total = None if tables.total is None else 0.0
-        shares = [
+        fractions = [
             np.abs(errors).reshape(len(noise), -1).max(axis=1) / deviation
             for errors, deviation in zip(tables.estimates(counts, total), deviations, strict=True)
             if deviation > 0
         ]
-        return np.asarray(np.max(shares, axis=0), dtype=np.float64)
+        return np.asarray(np.max(fractions, axis=0), dtype=np.float64)
 
     work = sum(math.prod(shape) << (len(shape) + 2) for shape in shapes)
-    unit = simulated_half_width(largest, tables.size, work, law, miss)
-    half = up(unit * deviations + law.rounding * tables.largest_errors(), roundings=600)
+    unit = simulated_half_width(largest, tables.size, work, distribution, miss)
+    half = up(unit * deviations + distribution.rounding * tables.largest_errors(), roundings=600)
     return tuple(half.tolist())

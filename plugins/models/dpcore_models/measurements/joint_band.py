@@ -23,7 +23,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.interval import LaplaceSpread, NoiseLaw, NormalSpread
+from dpcore.interval import LaplaceDistribution, NoiseDistribution, NormalDistribution
 
 Stream = np.random.PCG64
 """Raw words that no version of numpy changes; its `Generator` may change between versions."""
@@ -62,7 +62,7 @@ def simulated_half_width(
     errors: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     size: int,
     work: int,
-    law: NoiseLaw | None,
+    distribution: NoiseDistribution | None,
     miss: float,
 ) -> float:
     """The same for independent noise of one law; infinite where it cannot be simulated.
@@ -74,23 +74,25 @@ def simulated_half_width(
         errors: The largest errors that noises of shape (draws, size) lead to. Shape (draws,).
         work: How many operations a draw takes; four products of matrices are one.
     """
-    if not can_simulate(law):
+    if not can_simulate(distribution):
         return math.inf
     draws = min(MOST_DRAWS, max(FEWEST_DRAWS, _WORK // max(1, work)))
     draws = max(draws, math.ceil(_BEYOND / miss))
     if draws * (work + _OVERHEAD) > _MOST_WORK:
         return math.inf
     return joint_half_width(
-        lambda stream, count: errors(noises(law, stream, (count, size))), miss, draws
+        lambda stream, count: errors(noises(distribution, stream, (count, size))), miss, draws
     )
 
 
-def can_simulate(law: NoiseLaw | None) -> bool:
+def can_simulate(distribution: NoiseDistribution | None) -> bool:
     """Whether the law is one of those that `noises` draws."""
-    return isinstance(law, LaplaceSpread | NormalSpread)
+    return isinstance(distribution, LaplaceDistribution | NormalDistribution)
 
 
-def noises(law: NoiseLaw | None, stream: Stream, shape: tuple[int, int]) -> NDArray[np.float64]:
+def noises(
+    distribution: NoiseDistribution | None, stream: Stream, shape: tuple[int, int]
+) -> NDArray[np.float64]:
     """Independent draws of a law.
 
     Raises:
@@ -99,26 +101,26 @@ def noises(law: NoiseLaw | None, stream: Stream, shape: tuple[int, int]) -> NDAr
     words = stream.random_raw(math.prod(shape)).reshape(shape)
     # 53 bits of a word are the uniform number, and its lowest bit is the sign.
     uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    if isinstance(law, LaplaceSpread):
+    if isinstance(distribution, LaplaceDistribution):
         signs = 1.0 - 2.0 * (words & np.uint64(1)).astype(np.float64)
-        if not law.step:
-            return np.asarray(signs * (-law.scale) * np.log(uniform))
-        steps = law.scale / law.step
+        if not distribution.step:
+            return np.asarray(signs * (-distribution.scale) * np.log(uniform))
+        steps = distribution.scale / distribution.step
         sizes = -steps * np.log(uniform * (1 + math.exp(-1 / steps)) / 2)
-        return np.asarray(signs * law.step * np.maximum(np.floor(sizes), 0.0))
-    if isinstance(law, NormalSpread):
-        if not law.step or law.width >= _NARROW * law.step:
+        return np.asarray(signs * distribution.step * np.maximum(np.floor(sizes), 0.0))
+    if isinstance(distribution, NormalDistribution):
+        if not distribution.step or distribution.width >= _NARROW * distribution.step:
             from scipy.special import ndtri
 
-            return np.asarray(law.width * ndtri(uniform))
-        return law.step * _narrow_gaussian(law.width / law.step, uniform)
-    raise TypeError(f"no law that is simulated: {type(law).__name__}")
+            return np.asarray(distribution.width * ndtri(uniform))
+        return distribution.step * _narrow_gaussian(distribution.width / distribution.step, uniform)
+    raise TypeError(f"no law that is simulated: {type(distribution).__name__}")
 
 
 def _narrow_gaussian(steps: float, uniform: NDArray[np.float64]) -> NDArray[np.float64]:
     """A discrete Gaussian by its own weights."""
-    reach = math.ceil(12 * steps) + 2
-    values = np.arange(-reach, reach + 1)
+    cutoff = math.ceil(12 * steps) + 2
+    values = np.arange(-cutoff, cutoff + 1)
     weights = np.exp(-0.5 * (values / steps) ** 2)
     ends = np.cumsum(weights / math.fsum(weights))
     places = np.searchsorted(ends, uniform)

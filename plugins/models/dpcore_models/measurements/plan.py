@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.interval import LaplaceSpread, NoiseLaw, NormalSpread, apart
+from dpcore.interval import LaplaceDistribution, NoiseDistribution, NormalDistribution, apart
 from dpcore.rounding import up
 from dpcore_models.measurements.allocation import Allocation, least_largest, least_total
 from dpcore_models.measurements.joint_band import simulated_half_width
@@ -50,25 +50,32 @@ class Plan:
         noise = self.residuals.noise(math.ldexp(width, PLACES))
         return np.sqrt(self.residuals.workload.variances(noise))
 
-    def half_widths(self, spread: NoiseLaw | None, miss: float) -> NDArray[np.float64]:
+    def half_widths(
+        self, noise_distribution: NoiseDistribution | None, miss: float
+    ) -> NDArray[np.float64]:
         """Of the cells of every table, so that all cells of all tables hold together."""
         workload = self.residuals.workload
-        if spread is None:
+        if noise_distribution is None:
             return np.full(len(workload.tables), math.inf)
         coefficients, largest = np.ldexp(self.residuals.coefficients(), PLACES)
-        deviations, law = self.deviations(spread.std), of_unit_width(spread)
-        if law == NormalSpread(width=1.0):
-            single = law.quantile(apart(miss, workload.answers)) * deviations
+        deviations, distribution = (
+            self.deviations(noise_distribution.std),
+            of_unit_width(noise_distribution),
+        )
+        if distribution == NormalDistribution(width=1.0):
+            single = distribution.quantile(apart(miss, workload.answers)) * deviations
         else:
             # Another law, or a coarse grid: all noises in their intervals together.
-            single = coefficients * spread.quantile(apart(miss, self.residuals.size))
-            if isinstance(spread, LaplaceSpread) and not spread.step:
-                reach = laplace_sums(deviations, largest * spread.scale, miss / workload.answers)
-                single = reach if bool((reach <= single).all()) else single
+            single = coefficients * noise_distribution.quantile(apart(miss, self.residuals.size))
+            if isinstance(noise_distribution, LaplaceDistribution) and not noise_distribution.step:
+                cutoff = laplace_sums(
+                    deviations, largest * noise_distribution.scale, miss / workload.answers
+                )
+                single = cutoff if bool((cutoff <= single).all()) else single
         # One or the other for all tables: each of them holds for all together.
-        joint = joint_width(self.residuals, law, miss) * deviations
+        joint = joint_width(self.residuals, distribution, miss) * deviations
         half = joint if bool((joint <= single).all()) else single
-        return np.asarray(up(half + coefficients * spread.rounding, roundings=600))
+        return np.asarray(up(half + coefficients * noise_distribution.rounding, roundings=600))
 
 
 def laplace_sums(
@@ -89,12 +96,17 @@ def laplace_sums(
     return np.asarray(largest * ((math.log(2 / miss) + powers) / rates).min(axis=0))
 
 
-def of_unit_width(spread: NoiseLaw) -> NoiseLaw:
+def of_unit_width(noise_distribution: NoiseDistribution) -> NoiseDistribution:
     """The law of noise as a multiple of its standard deviation: normal where the grid is fine."""
-    if isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step:
-        return NormalSpread(width=1.0)
-    law: NoiseLaw = attrs.evolve(cast(Any, spread.over(spread.std)), rounding=0.0)
-    return law
+    if (
+        isinstance(noise_distribution, NormalDistribution)
+        and noise_distribution.width >= FINE * noise_distribution.step
+    ):
+        return NormalDistribution(width=1.0)
+    distribution: NoiseDistribution = attrs.evolve(
+        cast(Any, noise_distribution.over(noise_distribution.std)), rounding=0.0
+    )
+    return distribution
 
 
 def _root(squared: int) -> float:
@@ -107,7 +119,7 @@ def plan(
     workload: Workload,
     objective: Objective = "total",
     weights: tuple[float, ...] | None = None,
-    total_share: float = 0.0,
+    total_fraction: float = 0.0,
 ) -> Plan:
     """The plan of a workload.
 
@@ -116,23 +128,23 @@ def plan(
             the least possible largest ratio of a table's variance to its weight. `largest`: the
             same of variances as they are.
         weights: Of the tables, above 0; 1 each if left out.
-        total_share: Of the objective `total`: what the number of records gets at least.
+        total_fraction: Of the objective `total`: what the number of records gets at least.
     """
     numbers = np.ones(len(workload.tables)) if weights is None else np.array(weights)
     if objective == "total":
-        allocation = least_total(workload, numbers, total_share)
+        allocation = least_total(workload, numbers, total_fraction)
     else:
         allocation = least_largest(workload, numbers if objective == "each" else 0 * numbers + 1)
     return Plan(allocation=allocation, residuals=Residuals.of(workload, allocation.noise))
 
 
 @lru_cache(maxsize=32)
-def joint_width(residuals: Residuals, law: NoiseLaw, miss: float) -> float:
+def joint_width(residuals: Residuals, distribution: NoiseDistribution, miss: float) -> float:
     """How many standard deviations all cells of all tables lie from the truth at most, by their
     joint law; infinite where that is not simulated.
 
     Args:
-        law: Of the noise of every whole number, of standard deviation 1 (`of_unit_width`).
+        distribution: Of the noise of every whole number, of standard deviation 1 (`of_unit_width`).
     """
     workload = residuals.workload
     if residuals.size > MOST_SIMULATED:
@@ -141,15 +153,17 @@ def joint_width(residuals: Residuals, law: NoiseLaw, miss: float) -> float:
 
     def largest(noise: NDArray[np.float64]) -> NDArray[np.float64]:
         tables = residuals.estimates(noise, 0.0 if workload.total_known else None)
-        shares = [
+        fractions = [
             np.abs(errors[:, *workload.published(table)]).reshape(len(noise), -1).max(axis=1)
             / deviation
             for errors, table, deviation in zip(tables, workload.tables, deviations, strict=True)
             if deviation > 0
         ]
-        return np.asarray(np.max(shares, axis=0), dtype=np.float64)
+        return np.asarray(np.max(fractions, axis=0), dtype=np.float64)
 
     work = 4 * residuals.size + sum(cells << len(table) for cells, table in zip(
         map(workload.cells, workload.varying), workload.varying, strict=True
     ))  # fmt: skip
-    return up(simulated_half_width(largest, residuals.size, work, law, miss), roundings=600)
+    return up(
+        simulated_half_width(largest, residuals.size, work, distribution, miss), roundings=600
+    )

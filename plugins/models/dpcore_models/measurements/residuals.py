@@ -192,10 +192,10 @@ class Residuals:
         for size in range(len(varying) + 1):
             for subset in itertools.combinations(varying, size):
                 shape = [sizes[i] if i in subset else 1 for i in varying]
-                spread = math.prod(sizes[i] for i in varying if i not in subset)
+                noise_distribution = math.prod(sizes[i] for i in varying if i not in subset)
                 block = blocks[subset]
                 rows = block.shape[: block.ndim - len(subset)]
-                cells = cells + block.reshape((*rows, *shape)) / spread
+                cells = cells + block.reshape((*rows, *shape)) / noise_distribution
         return cells.reshape((*cells.shape[: cells.ndim - len(varying)], *workload.shape(table)))
 
     def coefficients(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -77,20 +77,20 @@ class Tree:
         levels = np.split(np.asarray(values, dtype=np.float64), ends, axis=-1)
         weight = self.parts[0] / PARTS
         means, variances = [levels[0] / weight], [np.full(self.cells, weight**-2)]
-        sums, spreads = [], []
+        sums, noise_distributions = [], []
         # Upwards: a node's own answer and the sum of its children, by inverse variances.
         for branch, part, answers in zip(self.branches, self.parts[1:], levels[1:], strict=True):
             starts, weight = np.arange(0, len(variances[-1]), branch), part / PARTS
             sums.append(np.add.reduceat(means[-1], starts, axis=-1))
-            spreads.append(np.add.reduceat(variances[-1], starts))
-            variances.append(1 / (weight**2 + 1 / spreads[-1]))
-            means.append(variances[-1] * (weight * answers + sums[-1] / spreads[-1]))
+            noise_distributions.append(np.add.reduceat(variances[-1], starts))
+            variances.append(1 / (weight**2 + 1 / noise_distributions[-1]))
+            means.append(variances[-1] * (weight * answers + sums[-1] / noise_distributions[-1]))
         # Downwards: what the parent knows better, by the children's variances.
         nodes = means[-1]
         for level in reversed(range(len(self.branches))):
             parent = np.arange(len(variances[level])) // self.branches[level]
-            shares = variances[level] / spreads[level][parent]
-            nodes = means[level] + (nodes - sums[level])[..., parent] * shares
+            fractions = variances[level] / noise_distributions[level][parent]
+            nodes = means[level] + (nodes - sums[level])[..., parent] * fractions
         return np.asarray(nodes)
 
     def variances(self, workload: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -40,9 +40,9 @@ def ridge_add_remove_exact(
     start = np.array([at_g[place] / largest_gram, at_k[place] / kappa])
 
     def below(point: np.ndarray) -> float:
-        share, part = np.clip(point, 0.0, 1.0)
+        fraction, part = np.clip(point, 0.0, 1.0)
         return -moved(
-            float(share) * largest_gram, float(part) * kappa, total_regularization, records
+            float(fraction) * largest_gram, float(part) * kappa, total_regularization, records
         )
 
     bounds = [(0.0, 1.0), (0.0, 1.0)]

@@ -340,11 +340,11 @@ def _meet_sphere(inner_end: _Solution, outer_end: _Solution, radius: float) -> N
     deficit = (radius - inner_end.length) * (radius + inner_end.length)
     root = math.sqrt(max(product * product + square * deficit, 0.0))
     # The root of a quadratic, written without a difference of numbers of about the same size.
-    share = (
+    fraction = (
         deficit / (product + root) if product > 0 else (root - product) / max(square, 2.0**-1000)
     )
-    share = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
-    point = inner_end.coefficients + share * direction
+    fraction = min(max(fraction, 0.0), 1.0) if math.isfinite(fraction) else 0.0
+    point = inner_end.coefficients + fraction * direction
     length = norm(point)
     # what rounding left: far too little to change the residual by more than the certificate sees
     return point * (radius / length) if abs(length - radius) <= 2.0**-40 * radius else point

@@ -28,7 +28,7 @@ _MOST_TRIES = 200
 _COARSE = 4e-3  # width of the first numerical search
 _NEAR = 3e-3  # relative: where the search on a coarse grid ends
 _BEYOND = 0.4  # of the tolerance: how far beyond the target a search steps on purpose
-_FARTHEST = 1.0  # in the logarithm: the longest first step
+_LIMIT = 1.0  # in the logarithm: the longest first step
 _SPACING = (0.01, 1.0)  # how far apart in the logarithm two values tell a slope
 _WIDER = 8  # times as wide is the composition that gives a lower end
 _FINEST = 2e-5  # nats: as wide as the last composition may be made
@@ -211,7 +211,7 @@ class _Search:
         step, value, has_secant = max(2 * tolerance, 1e-3), start, False
         is_met = excess(value) <= 0
         if slope:
-            step = min(abs(excess(value) / slope), _FARTHEST) + _BEYOND * tolerance
+            step = min(abs(excess(value) / slope), _LIMIT) + _BEYOND * tolerance
         # Towards dearer values while the target is met, towards cheaper ones while it is not.
         while True:
             candidate = self._clamp(value * math.exp((direction if is_met else -direction) * step))
@@ -226,7 +226,7 @@ class _Search:
             if has_secant or not steepness:
                 step *= 3
             else:
-                step = min(abs(excess(candidate) / steepness), _FARTHEST) + max(step / 4, tolerance)
+                step = min(abs(excess(candidate) / steepness), _LIMIT) + max(step / 4, tolerance)
             value, has_secant = candidate, True
 
     def _next_value(
@@ -238,13 +238,17 @@ class _Search:
         usable = (
             surplus < math.log(_INFINITE / self.epsilon) and deficit < surplus and abs(width) < 1
         )
-        share = min(max(-deficit / (surplus - deficit), 0.0), 1.0) if usable else 0.5
+        fraction = min(max(-deficit / (surplus - deficit), 0.0), 1.0) if usable else 0.5
         if usable:  # just on the cheap side of the root, or beyond it once cheap is near
             hair = min(0.4 * tolerance / abs(width), 0.3)
-            share = share - hair if share > 2 * hair else min(share + hair, 0.5 * (1 + share))
+            fraction = (
+                fraction - hair
+                if fraction > 2 * hair
+                else min(fraction + hair, 0.5 * (1 + fraction))
+            )
             # A twentieth at least, so that the bracket shrinks even where the secant is flat.
-            share = min(max(share, 0.05), 0.95)
-        middle = cheap * math.exp(share * width)
+            fraction = min(max(fraction, 0.05), 0.95)
+        middle = cheap * math.exp(fraction * width)
         if not self.integral:
             return middle
         # An integer strictly inside the bracket: neighbours have ended the loop already.
@@ -262,5 +266,5 @@ def _slope(end: float, intervals: dict[float, Interval], previous: float | None)
     candidates = [value for value in costs if _SPACING[0] <= distances[value] <= _SPACING[1]]
     if not candidates:
         return previous
-    farthest = max(candidates, key=lambda value: distances[value])
-    return math.log(costs[farthest] / costs[end]) / math.log(farthest / end) or previous
+    diameter = max(candidates, key=lambda value: distances[value])
+    return math.log(costs[diameter] / costs[end]) / math.log(diameter / end) or previous

@@ -10,9 +10,9 @@ from dpcore_report.plots.curves import PEN, Pen
 _STEPS = 1000  # charges that are drawn one by one
 
 
-def draw_spending(axes: Any, shares: Sequence[float], pen: Pen = PEN) -> None:
+def draw_spending(axes: Any, fractions: Sequence[float], pen: Pen = PEN) -> None:
     """The share of a budget that is spent after each charge; of very many, after some of them."""
-    spent = np.concatenate([[0.0], np.cumsum(shares)])
+    spent = np.concatenate([[0.0], np.cumsum(fractions)])
     charges = np.arange(spent.size)
     if spent.size > _STEPS:
         charges = np.unique(np.linspace(0, spent.size - 1, _STEPS).astype(int))

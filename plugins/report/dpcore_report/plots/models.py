@@ -27,7 +27,7 @@ def draw_shape(axes: Any, shape: Shape, classes: tuple[str, ...] = (), pen: Pen 
     elif shape.at[0].dtype.kind == "f":
         _curve(axes, shape, classes, pen)
     else:
-        _bars(axes, shape, classes, pen)
+        _half_widths(axes, shape, classes, pen)
 
 
 def draw_coefficients(
@@ -77,7 +77,7 @@ def _curve(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
         axes.legend(frameon=False, fontsize=9)
 
 
-def _bars(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
+def _half_widths(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
     lines, names = _lines(shape)[:, :_MOST_CATEGORIES], shape.at[0][:_MOST_CATEGORIES]
     places = np.arange(len(names), dtype=float)
     for number, values in enumerate(lines):

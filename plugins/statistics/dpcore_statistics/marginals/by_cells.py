@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseDistribution, apart
 from dpcore.models.figures import Statistics
 from dpcore_models.measurements.cells import CellTables, joint_half_widths
 from dpcore_statistics.columns import Marginal
@@ -67,28 +67,30 @@ class ByCells:
             for table, order in zip(tables, orders, strict=True)
         ]
 
-    def half_widths(self, spread: NoiseLaw, miss: float) -> tuple[bool, NDArray[np.float64]]:
+    def half_widths(
+        self, noise_distribution: NoiseDistribution, miss: float
+    ) -> tuple[bool, NDArray[np.float64]]:
         """Whether bars are those of the estimates, and the half-width of every table's cells.
 
         Else they are those of the noisy counts themselves, which no bar is wider than.
         """
         factors = np.array(self.tables.factors)
-        single = spread.within(apart(miss, self.tables.size)) * factors
-        joint = np.array(joint_half_widths(self.tables, spread, miss))
+        single = noise_distribution.within(apart(miss, self.tables.size)) * factors
+        joint = np.array(joint_half_widths(self.tables, noise_distribution, miss))
         is_narrower = bool((joint <= single).all())
         return is_narrower, joint if is_narrower else single
 
     def figures(
         self,
         counts: Sequence[NDArray[np.float64]],
-        spread: NoiseLaw | None,
+        noise_distribution: NoiseDistribution | None,
         level: float,
         domain: Domain,
     ) -> Statistics:
         """Every table by name, whose intervals hold together."""
         is_joint, half = False, np.full(len(counts), np.inf)
-        if spread is not None:
-            is_joint, half = self.half_widths(spread, 1 - level)
+        if noise_distribution is not None:
+            is_joint, half = self.half_widths(noise_distribution, 1 - level)
         tables = {}
         for number, estimates in enumerate(self.estimates(counts)):
             marginal = self.marginals[number]

@@ -20,7 +20,7 @@ from dpcore import Answer, Distance, Public, Query, Records, Refused, Sum, SumQu
 from dpcore.checks import one_of, positive_integer
 from dpcore.errors import ContractError, ParameterError, need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.learners.conversation import Transcript
 from dpcore.models.figures import Statistics
@@ -34,7 +34,7 @@ from dpcore_statistics.marginals.one_way_weight import CHOICES, best_choice, lar
 from dpcore_statistics.statistic import Statistic
 
 COUNT, CHOICE = "count", "choice"
-_COUNT_SHARE = 0.02
+_COUNT_FRACTION = 0.02
 _USUAL = 10_000.0  # records, where nothing says how many: what is told before a run, and no more
 _REPLACED = 1.5  # about how much farther than one record's length two of them are apart
 
@@ -245,10 +245,10 @@ class Marginals(Statistic):
             shape=(1,),
             distance=self.norm(public),
             values="integers",
-            share=_COUNT_SHARE,
+            share=_COUNT_FRACTION,
             sum=Sum(clip=1.0, sign="non_negative", exponent=0),
         )
-        return count, *(attrs.evolve(query, share=1 - _COUNT_SHARE) for query in queries)
+        return count, *(attrs.evolve(query, share=1 - _COUNT_FRACTION) for query in queries)
 
     def ask(self, state: Transcript) -> Query | None:
         """The number of records if it is asked for, then the residuals with what follows from it.
@@ -260,10 +260,10 @@ class Marginals(Statistic):
         if query is None or not state.answers:
             return query
         (answer,), public = state.answers, state.public
-        n, spread = float(answer.value[0]), answer.spread
+        n, noise_distribution = float(answer.value[0]), answer.noise_distribution
         weights = self._weights(self.marginals(public))
         choice = self._choice(self.measured(public).workload, weights, n, public)
-        width = math.inf if spread is None else spread.std
+        width = math.inf if noise_distribution is None else noise_distribution.std
         return attrs.evolve(query, args={CHOICE: choice, "n": n, "width": width})
 
     def answered(self, query: Query, public: Public) -> Measured:
@@ -312,7 +312,7 @@ class Marginals(Statistic):
     def shown(self, answer: Answer, public: Public) -> Display:
         """The display, a function of the last answer and of what it was asked with."""
         measured, args = self.answered(answer.query, public), answer.query.args or {}
-        std = math.inf if answer.spread is None else answer.spread.std
+        std = math.inf if answer.noise_distribution is None else answer.noise_distribution.std
         count = (args["n"], args["width"]) if "n" in args else None
         return Display.of(measured, np.asarray(answer.value), std, count)
 
@@ -332,14 +332,14 @@ class Marginals(Statistic):
         """One figure a table; all intervals of all tables hold together."""
         measured = self.answered(answer.query, public)
         display: tuple[NDArray[np.float64] | None, ...] = (None,) * len(measured.marginals)
-        if self.display and answer.spread is not None:
+        if self.display and answer.noise_distribution is not None:
             display = self.shown(answer, public).labelled(measured)
         return measured.figures(answer, self.level, public.domain, display)
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The half-width of cells by the number of columns, and the certificate."""
         measured = self.measured(public)
-        half = measured.half_widths(spread, self.miss)
+        half = measured.half_widths(noise_distribution, self.miss)
         widths: dict[int, list[float]] = {}
         for table, width in zip(measured.marginals, half.tolist(), strict=True):
             widths.setdefault(len(table.columns), []).append(width)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Domain, Public, Records, Sum
 from dpcore.errors import need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Statistics
 from dpcore.summing import Cut, Tally
@@ -90,14 +90,14 @@ class Measured:
             "tables",
             most,
         )
-        share = 0.0
+        proportion = 0.0
         if choose is not None and weights is not None:
-            one_way, share = CHOICES[choose(workload)]
+            one_way, proportion = CHOICES[choose(workload)]
             weights = weighted(workload, weights, one_way)
         return cls(
             marginals=tuple(marginals),
             cells=tuple(columns.values()),
-            plan=plan(workload, objective, weights, share),
+            plan=plan(workload, objective, weights, proportion),
             total=total,
         )
 
@@ -187,9 +187,11 @@ class Measured:
         labelled = tuple(slice(len(cells.labels)) for cells in marginal.columns)
         return table[labelled].ravel()
 
-    def half_widths(self, spread: NoiseLaw | None, miss: float) -> NDArray[np.float64]:
+    def half_widths(
+        self, noise_distribution: NoiseDistribution | None, miss: float
+    ) -> NDArray[np.float64]:
         """Of every table's cells, so that all of them hold together."""
-        return self.plan.half_widths(spread, miss)
+        return self.plan.half_widths(noise_distribution, miss)
 
     def figures(
         self,
@@ -203,7 +205,7 @@ class Measured:
         Args:
             display: In place of counts that are cut at 0, and fitted to a public number of records.
         """
-        half = self.half_widths(answer.spread, 1 - level)
+        half = self.half_widths(answer.noise_distribution, 1 - level)
         tables = {}
         for number, counts in enumerate(self.estimates(np.asarray(answer.value))):
             marginal = self.marginals[number]

@@ -30,8 +30,8 @@ from dpcore_models.measurements.residuals import Residuals
 from dpcore_models.measurements.workload import Workload
 
 _WEIGHTS = (1e-6, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 4000.0, 16000.0)
-_SHARES = (0.0, 0.05, 0.1)
-CHOICES = (*itertools.product(_WEIGHTS, _SHARES),)
+_FRACTIONS = (0.0, 0.05, 0.1)
+CHOICES = (*itertools.product(_WEIGHTS, _FRACTIONS),)
 """What one cell of a one-way table weighs, a pair's being 1, and the share of the total."""
 
 _ROOT = math.sqrt(math.sqrt(2.0))
@@ -50,9 +50,9 @@ def best_choice(workload: Workload, weights: tuple[float, ...], n: float, width:
     # By comparisons: no logarithm, whose last bit differs between processors.
     guess = next((size for size in _SIZES if n <= size * _ROOT), _SIZES[-1])
     errors = []
-    for weight, share in CHOICES:
+    for weight, proportion in CHOICES:
         numbers = weighted(workload, weights, weight)
-        noise = least_total(workload, np.array(numbers), share).noise
+        noise = least_total(workload, np.array(numbers), proportion).noise
         errors.append(_predicted_error(workload, np.sqrt(noise) * width, guess))
     return int(np.argmin(errors))
 
@@ -61,12 +61,12 @@ def best_choice(workload: Workload, weights: tuple[float, ...], n: float, width:
 def largest_distance(workload: Workload, weights: tuple[float, ...]) -> float:
     """The most that a replaced record moves, over all `CHOICES`."""
     plans = []
-    for weight, share in CHOICES:
+    for weight, proportion in CHOICES:
         numbers = np.array(weighted(workload, weights, weight))
-        allocation = least_total(workload, numbers, share)
+        allocation = least_total(workload, numbers, proportion)
         residuals = Residuals.of(workload, allocation.noise)
         # Of a public number of records, no share is measured: such choices are all alike.
-        if not share or not workload.total_known:
+        if not proportion or not workload.total_known:
             plans.append(Plan(allocation=allocation, residuals=residuals))
     return max(choice.distance for choice in plans)
 

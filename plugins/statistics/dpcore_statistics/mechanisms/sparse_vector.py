@@ -26,7 +26,7 @@ from dpcore import Query, Sensitivity
 from dpcore.checks import fraction
 from dpcore.claims.events.randomized_response import PureEvent
 from dpcore.claims.mechanisms.choice import Choice
-from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_law
+from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_distribution
 from dpcore.claims.mechanisms.noise.release import drawable, whole_numbers_only
 from dpcore.errors import need
 from dpcore.mechanism import integers
@@ -68,7 +68,7 @@ class SparseVector(Choice):
         movement = max(1, math.ceil(sensitivity.unit))
         # Integers that move by at most 1 and lie at most 1 apart all move one way; more than 1, as
         # of several records of one person, is never taken for that.
-        one_way = movement == 1 and sensitivity.reach <= 1
+        one_way = movement == 1 and sensitivity.range_sensitivity <= 1
         unit = Fraction(movement) / Fraction(self.epsilon)
         # The scales of the theorem; exact fractions, so that nothing is rounded below them.
         return 2 * unit, (2 if one_way else 4) * unit
@@ -90,8 +90,10 @@ class SparseVector(Choice):
         of_threshold, of_scores = self.scales(sensitivity)
         level = self.enough(query, sensitivity)
         # One noise for the threshold, drawn once: a fresh one at every step is another mechanism.
-        level += int(laplace_law(drawable(of_threshold), 1).symmetric(1, noise)[0])
-        noisy = scores + laplace_law(drawable(of_scores), scores.size).symmetric(scores.size, noise)
+        level += int(laplace_distribution(drawable(of_threshold), 1).symmetric(1, noise)[0])
+        noisy = scores + laplace_distribution(drawable(of_scores), scores.size).symmetric(
+            scores.size, noise
+        )
         # All noises are drawn at once: how many does not depend on where the walk stops.
         below = np.flatnonzero(noisy <= level)
         indicator = np.zeros(scores.size)

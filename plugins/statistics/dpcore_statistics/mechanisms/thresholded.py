@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from dpcore import Adjacency, Distance, Mechanism, Needs, Query, Sensitivity
 from dpcore.checks import fraction, positive, positive_integer
 from dpcore.claims.events.gaussian import gaussian_curve
-from dpcore.claims.mechanisms.noise.magnitudes import gaussian_law
+from dpcore.claims.mechanisms.noise.magnitudes import gaussian_distribution
 from dpcore.claims.mechanisms.noise.release import drawable
 from dpcore.errors import ContractError, need
 from dpcore.event import Direction, Event, VectorCurve
-from dpcore.interval import NormalSpread
+from dpcore.interval import NormalDistribution
 from dpcore.mechanism import Arithmetic, free
 from dpcore.randomness import Stream
 from dpcore.rounding import up
@@ -175,10 +175,10 @@ class Thresholded(Mechanism):
         z = -NormalDist().inv_cdf(self.shown) * (1 + 2.0**-30)
         return (1 << _GRID) + math.ceil(z * self.width)
 
-    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> NormalSpread:
+    def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> NormalDistribution:
         """Of every count, before the threshold."""
         step = 2.0**-_GRID
-        return NormalSpread(width=self.width * step, step=step)
+        return NormalDistribution(width=self.width * step, step=step)
 
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
@@ -201,9 +201,11 @@ class Thresholded(Mechanism):
             return output
         # Order by key: the order of the records must not show in the order of the output.
         ordered = rows[np.lexsort(rows[:, :-1].T[::-1])]
-        law = gaussian_law(drawable(self.width), len(ordered))
+        distribution = gaussian_distribution(drawable(self.width), len(ordered))
         # Integers on the grid from here on: no sum or comparison rounds.
-        noisy = (ordered[:, -1].astype(np.int64) << _GRID) + law.symmetric(len(ordered), noise)
+        noisy = (ordered[:, -1].astype(np.int64) << _GRID) + distribution.symmetric(
+            len(ordered), noise
+        )
         survivors = np.flatnonzero(noisy > self.threshold)
         # A function of noisy counts alone: post-processing, which costs nothing.
         if survivors.size > query.shape[0]:

@@ -25,9 +25,9 @@ import numpy as np
 
 from dpcore import Range
 from dpcore.domain import Classes
-from dpcore.metrics import Held, PricedMetric
+from dpcore.metrics import HoldOutPredictions, PricedMetric
 from dpcore.rounding import up
-from dpcore_statistics.metrics.shares import rare, small_share
+from dpcore_statistics.metrics.shares import rare, small_fraction
 
 
 @attrs.frozen(kw_only=True)
@@ -39,9 +39,9 @@ class BalancedAccuracy(PricedMetric):
             public. Where a class has fewer, its share counts for less.
     """
 
-    least: float = attrs.field(default=0.1, validator=small_share)
+    least: float = attrs.field(default=0.1, validator=small_fraction)
 
-    def reach(self, target: Range | Classes) -> float | None:
+    def diameter(self, target: Range | Classes) -> float | None:
         """1 for classes, as a mean of shares; None for a range."""
         return 1.0 if isinstance(target, Classes) else None
 
@@ -54,17 +54,17 @@ class BalancedAccuracy(PricedMetric):
         """One clause about the shares that the theorem above is about."""
         return f"{name}: shares predicted right on the hold-out, by class"
 
-    def statistic(self, hold_out: Held) -> float:
+    def statistic(self, hold_out: HoldOutPredictions) -> float:
         """PRIVATE: B above, which counts a rare class as k records."""
         assert isinstance(hold_out.target, Classes), "it is about classes"
         classes, right = hold_out.classes(), hold_out.predicted == hold_out.truth
         counts = np.bincount(classes, minlength=hold_out.target.count)
         hits = np.bincount(classes[right], minlength=hold_out.target.count)
         # The k in the denominator bounds what one record moves (the theorem above).
-        shares = hits / np.maximum(counts, rare(self.least, hold_out.truth.size))
-        return min(math.fsum(shares) / hold_out.target.count, 1.0)
+        proportions = hits / np.maximum(counts, rare(self.least, hold_out.truth.size))
+        return min(math.fsum(proportions) / hold_out.target.count, 1.0)
 
-    def measured(self, hold_out: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
         """PRIVATE: of the classes that have records; of all records, and of each group."""
         assert isinstance(hold_out.target, Classes), "it is about classes"
         classes, right = hold_out.classes(), hold_out.predicted == hold_out.truth

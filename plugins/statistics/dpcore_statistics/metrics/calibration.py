@@ -19,7 +19,7 @@ from dpcore.checks import positive_integer
 from dpcore.domain.bins import cells_between, equal_edges
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.metrics.base import Curve, Held
+from dpcore.metrics.base import Curve, HoldOutPredictions
 from dpcore.metrics.priced import PricedMetric
 from dpcore.rounding import up
 
@@ -36,7 +36,7 @@ class CalibrationError(PricedMetric):
 
     bins: int = attrs.field(default=10, validator=positive_integer)
 
-    def reach(self, target: Range | Classes) -> float | None:
+    def diameter(self, target: Range | Classes) -> float | None:
         """1 for two classes; None for any other target."""
         return 1.0 if isinstance(target, Classes) and target.count == 2 else None
 
@@ -48,7 +48,7 @@ class CalibrationError(PricedMetric):
         """One clause about the bins that the bound above is about."""
         return f"{name}: probabilities less shares on the hold-out, by bin"
 
-    def statistic(self, hold_out: Held) -> float:
+    def statistic(self, hold_out: HoldOutPredictions) -> float:
         """PRIVATE: sum over bins of |sum of probabilities - number of the second class| / n."""
         bins, residuals = self._bins(hold_out.scores), hold_out.scores - hold_out.second()
         # `fsum` rounds correctly, so that the order of records changes no bit.
@@ -57,7 +57,7 @@ class CalibrationError(PricedMetric):
         )
         return min(total / hold_out.truth.size, 1.0)
 
-    def measured(self, hold_out: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
         """PRIVATE: of all records, and of each group."""
         bins, residuals = self._bins(hold_out.scores), hold_out.scores - hold_out.second()
         return {
@@ -67,12 +67,12 @@ class CalibrationError(PricedMetric):
             for name, rows in hold_out.parts()
         }
 
-    def curve(self, hold_out: Held) -> Curve | None:
+    def curve(self, hold_out: HoldOutPredictions) -> Curve | None:
         """PRIVATE: of every bin with records, the mean probability and the share."""
         bins = self._bins(hold_out.scores)
         counts = np.bincount(bins, minlength=self.bins)
         present = counts > 0
-        probabilities, shares = (
+        probabilities, proportions = (
             np.bincount(bins, values, self.bins)[present] / counts[present]
             for values in (hold_out.scores, hold_out.second())
         )
@@ -80,7 +80,7 @@ class CalibrationError(PricedMetric):
             across="stated probability of the second class",
             up="share of the second class",
             diagonal="probabilities that are right on average",
-            points=np.column_stack([probabilities, shares]),
+            points=np.column_stack([probabilities, proportions]),
         )
 
     def _bins(self, scores: NDArray[np.float64]) -> NDArray[np.intp]:

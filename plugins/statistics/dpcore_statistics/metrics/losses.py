@@ -20,35 +20,35 @@ from numpy.typing import NDArray
 
 from dpcore import Range
 from dpcore.domain import Classes
-from dpcore.metrics import Held, PricedMetric
+from dpcore.metrics import HoldOutPredictions, PricedMetric
 from dpcore.rounding import up
-from dpcore_statistics.metrics.shares import small_share
+from dpcore_statistics.metrics.shares import small_fraction
 
 
 @attrs.frozen(kw_only=True)
 class _MeanLoss(PricedMetric):
-    """The mean of one term in [0, `reach`] a record."""
+    """The mean of one term in [0, `diameter`] a record."""
 
     needs_probabilities: ClassVar[bool] = True
 
     @abstractmethod
-    def terms(self, hold_out: Held) -> NDArray[np.float64]:
+    def terms(self, hold_out: HoldOutPredictions) -> NDArray[np.float64]:
         """PRIVATE: one a record, shape (n,)."""
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
         """How far the mean moves when one record is replaced: reach / records, rounded up."""
         # A replaced record changes one term of the mean, which stays in [0, reach].
-        return up(float(self.reach(target) or 0.0) / records, roundings=8)
+        return up(float(self.diameter(target) or 0.0) / records, roundings=8)
 
     def source(self, name: str) -> str:
         """One clause: the statistic is a mean of terms in a public range."""
         return f"mean of {name} terms over the hold-out, each in a public range"
 
-    def statistic(self, hold_out: Held) -> float:
+    def statistic(self, hold_out: HoldOutPredictions) -> float:
         """PRIVATE: from a correctly rounded sum."""
         return math.fsum(self.terms(hold_out)) / hold_out.truth.size
 
-    def measured(self, hold_out: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
         """PRIVATE: of all records, and of each group."""
         terms = self.terms(hold_out)
         return {name: math.fsum(terms[rows]) / int(rows.sum()) for name, rows in hold_out.parts()}
@@ -62,14 +62,14 @@ class LogLoss(_MeanLoss):
         clip: Smaller probabilities count as this one: public, chosen before anything is seen.
     """
 
-    clip: float = attrs.field(default=0.01, validator=small_share)
+    clip: float = attrs.field(default=0.01, validator=small_fraction)
 
-    def reach(self, target: Range | Classes) -> float | None:
+    def diameter(self, target: Range | Classes) -> float | None:
         """ln(1/clip) for classes, rounded up; None for a range."""
         return up(-math.log(self.clip), roundings=4) if isinstance(target, Classes) else None
 
-    def terms(self, hold_out: Held) -> NDArray[np.float64]:
-        """PRIVATE: -ln max(p, clip), at most `reach`."""
+    def terms(self, hold_out: HoldOutPredictions) -> NDArray[np.float64]:
+        """PRIVATE: -ln max(p, clip), at most `diameter`."""
         # Clipping comes before the logarithm: the public c is what bounds a term.
         assert hold_out.probabilities is not None, "there are probabilities"
         chances = hold_out.probabilities[np.arange(hold_out.truth.size), hold_out.classes()]
@@ -80,11 +80,11 @@ class LogLoss(_MeanLoss):
 class BrierScore(_MeanLoss):
     """Half the mean squared distance of stated probabilities and the class that it was."""
 
-    def reach(self, target: Range | Classes) -> float | None:
+    def diameter(self, target: Range | Classes) -> float | None:
         """1 for classes; None for a range."""
         return 1.0 if isinstance(target, Classes) else None
 
-    def terms(self, hold_out: Held) -> NDArray[np.float64]:
+    def terms(self, hold_out: HoldOutPredictions) -> NDArray[np.float64]:
         """PRIVATE: half the squares, summed over classes."""
         assert hold_out.probabilities is not None, "there are probabilities"
         # Half the squared distance of two points of the simplex is at most 1.

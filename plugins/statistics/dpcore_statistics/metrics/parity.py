@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.metrics.base import WHOLE, Held, Metric
+from dpcore.metrics.base import WHOLE, HoldOutPredictions, Metric
 
 FLOOR = math.sqrt(math.pi / 2) * math.log(2)
 """The mean of Kolmogorov's law: .8687."""
@@ -31,8 +31,8 @@ def distance(one: NDArray[Any], other: NDArray[Any]) -> float:
         return 0.0
     # Both functions are steps at sample points, so that the maximum is at one of them.
     places = np.concatenate([one, other])
-    shares = [np.searchsorted(np.sort(a), places, side="right") / a.size for a in (one, other)]
-    return float(np.abs(shares[0] - shares[1]).max())
+    proportions = [np.searchsorted(np.sort(a), places, side="right") / a.size for a in (one, other)]
+    return float(np.abs(proportions[0] - proportions[1]).max())
 
 
 def floor(one: int, other: int) -> float:
@@ -49,7 +49,7 @@ def tail(found: float, one: int, other: int) -> float:
 class Parity(Metric):
     """The largest distance of two groups' predictions, with its sampling floor. Exact.
 
-    Of classes it is the largest difference of the groups' shares of one class. Told beside it are
+    Of classes it is the largest difference of the groups' shares of one class. Stated beside it are
     the floor, and how often groups that do not differ would show as much (`p`).
     """
 
@@ -59,7 +59,7 @@ class Parity(Metric):
         """True: numbers and classes both have laws to compare."""
         return True
 
-    def measured(self, hold_out: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
         """PRIVATE: of all pairs of groups with records."""
         parts = [hold_out.predicted[rows] for _, rows in hold_out.members()]
         result = {WHOLE: 0.0, "floor": 0.0, "p": 1.0}

@@ -45,10 +45,10 @@ from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.metrics.base import Curve, Held
+from dpcore.metrics.base import Curve, HoldOutPredictions
 from dpcore.metrics.priced import PricedMetric
 from dpcore.rounding import up
-from dpcore_statistics.metrics.shares import rare, small_share
+from dpcore_statistics.metrics.shares import rare, small_fraction
 
 _POINTS = 200  # of a curve, at most
 
@@ -77,9 +77,9 @@ class AreaUnderCurve(PricedMetric):
 
     needs_probabilities: ClassVar[bool] = True
 
-    least: float = attrs.field(default=0.1, validator=small_share)
+    least: float = attrs.field(default=0.1, validator=small_fraction)
 
-    def reach(self, target: Range | Classes) -> float | None:
+    def diameter(self, target: Range | Classes) -> float | None:
         """1 for two classes; None for any other target."""
         return 1.0 if isinstance(target, Classes) and target.count == 2 else None
 
@@ -95,14 +95,14 @@ class AreaUnderCurve(PricedMetric):
         """One clause about the area that the theorem above is about."""
         return f"{name}: area under the curve on the hold-out, drawn to 1/2 if a class is rare"
 
-    def statistic(self, hold_out: Held) -> float:
+    def statistic(self, hold_out: HoldOutPredictions) -> float:
         """PRIVATE: A above; 1/2 where all are of one class."""
         n, (double_sum, product) = hold_out.truth.size, pairs(hold_out.scores, hold_out.second())
         # A in integers up to the one division; the 1 serves a hold-out of a single record.
         k = rare(self.least, n)
         return 0.5 + (double_sum - product) / (2 * max(product, k * (n - k), 1))
 
-    def measured(self, hold_out: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
         """PRIVATE: the area itself, of all records and each group; NaN where all are of a class."""
         scores, second, areas = hold_out.scores, hold_out.second(), {}
         for name, rows in hold_out.parts():
@@ -110,7 +110,7 @@ class AreaUnderCurve(PricedMetric):
             areas[name] = double_sum / (2 * product) if product else math.nan
         return areas
 
-    def curve(self, hold_out: Held) -> Curve | None:
+    def curve(self, hold_out: HoldOutPredictions) -> Curve | None:
         """PRIVATE: the ROC curve; None where all are of one class."""
         second = hold_out.second()
         order = np.argsort(-hold_out.scores, kind="stable")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.metrics.base import WHOLE, Held, Metric
+from dpcore.metrics.base import WHOLE, HoldOutPredictions, Metric
 
 GAP = "gap"
 
@@ -22,7 +22,7 @@ class _Rate(Metric):
         """Whether the target has exactly two classes."""
         return isinstance(target, Classes) and target.count == 2
 
-    def measured(self, hold_out: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
         """PRIVATE: NaN where no record counts."""
         assert isinstance(hold_out.target, Classes), "rates are of classes"
         second = hold_out.target.named(np.array([1]))[0]

@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.errors import ContractError
-from dpcore.metrics.base import WHOLE, Held, Metric
+from dpcore.metrics.base import WHOLE, HoldOutPredictions, Metric
 
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
-_FAR = 40.0  # standard deviations beyond which a normal law has no mass in floats
+_CUTOFF = 40.0  # standard deviations beyond which a normal law has no mass in floats
 
 
 def clipped_moments(
@@ -52,7 +52,7 @@ def clipped_moments(
     # With s = 1 where there is no noise the formulas stay finite; such entries are replaced.
     centre, half = (low + high) / 2, (high - low) / 2
     m, s = mean - centre, np.where(std > 0, std, 1.0)
-    a, b = np.clip((-half - m) / s, -_FAR, _FAR), np.clip((half - m) / s, -_FAR, _FAR)
+    a, b = np.clip((-half - m) / s, -_CUTOFF, _CUTOFF), np.clip((half - m) / s, -_CUTOFF, _CUTOFF)
     # How much of the normal law is cut off at each end, and how much is not.
     mass_below, mass_above, mass_inside = (
         scipy.special.ndtr(a),
@@ -75,24 +75,24 @@ def clipped_moments(
     return first + centre, second + 2 * centre * first + centre**2
 
 
-def added_risk(hold_out: Held, clip: bool) -> NDArray[np.float64]:
+def added_risk(hold_out: HoldOutPredictions, clip: bool) -> NDArray[np.float64]:
     """PRIVATE: what noise adds to each record's expected squared error, shape (n,).
 
     Raises:
         ContractError: the law of the scores is not known, or clipped and not normal.
     """
-    if (law := hold_out.law) is None or (clip and not law.normal):
+    if (distribution := hold_out.distribution) is None or (clip and not distribution.normal):
         raise ContractError("the closed form needs a score whose noise has a known normal law")
     if not clip:
-        return np.asarray(law.std**2)
+        return np.asarray(distribution.std**2)
     target = hold_out.target
     assert isinstance(target, Range), "squared errors are of numbers"
-    first, second = clipped_moments(law.mean, law.std, target.low, target.high)
+    first, second = clipped_moments(distribution.mean, distribution.std, target.low, target.high)
     truth = np.asarray(hold_out.truth, dtype=np.float64)
     # The comparison is with the same fit without noise, clipped in the same way.
-    noiseless_error = np.clip(law.mean, target.low, target.high) - truth
+    noiseless_error = np.clip(distribution.mean, target.low, target.high) - truth
     increase = second - 2 * truth * first + truth**2 - noiseless_error**2
-    return np.where(law.std > 0, increase, 0.0)
+    return np.where(distribution.std > 0, increase, 0.0)
 
 
 @attrs.frozen(kw_only=True)
@@ -103,7 +103,7 @@ class _Risk(Metric):
         clip: Of predictions clipped to the label range, as published; else of scores as they come.
     """
 
-    needs_law: ClassVar[bool] = True
+    needs_distribution: ClassVar[bool] = True
 
     clip: bool = True
 
@@ -111,13 +111,15 @@ class _Risk(Metric):
         """Whether the target is a range: classes have no squared error."""
         return not isinstance(target, Classes)
 
-    def measured(self, hold_out: Held) -> Mapping[str, float]:
+    def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
         """PRIVATE: from the mean added risk of all records, and of each group."""
         increase = added_risk(hold_out, self.clip)
-        return self.told({name: float(increase[rows].mean()) for name, rows in hold_out.parts()})
+        return self.summarise(
+            {name: float(increase[rows].mean()) for name, rows in hold_out.parts()}
+        )
 
     @abstractmethod
-    def told(self, risks: Mapping[str, float]) -> Mapping[str, float]:
+    def summarise(self, risks: Mapping[str, float]) -> Mapping[str, float]:
         """What is told of R and every R_a."""
 
 
@@ -129,7 +131,7 @@ class ExcessiveRisk(_Risk):
         clip: Of predictions clipped to the label range, as published; else of scores as they come.
     """
 
-    def told(self, risks: Mapping[str, float]) -> Mapping[str, float]:
+    def summarise(self, risks: Mapping[str, float]) -> Mapping[str, float]:
         """The risks themselves, by group."""
         return risks
 
@@ -146,7 +148,7 @@ class RiskGap(_Risk):
 
     needs_groups: ClassVar[bool] = True
 
-    def told(self, risks: Mapping[str, float]) -> Mapping[str, float]:
+    def summarise(self, risks: Mapping[str, float]) -> Mapping[str, float]:
         """Each group's risk less that of all records, and the largest size of these."""
         gaps = {name: risk - risks[WHOLE] for name, risk in risks.items() if name != WHOLE}
         return {WHOLE: max(map(abs, gaps.values()), default=0.0), **gaps}

@@ -6,7 +6,7 @@ from typing import Any
 from dpcore.checks import need_field
 
 
-def small_share(instance: Any, attribute: Any, value: Any) -> None:
+def small_fraction(instance: Any, attribute: Any, value: Any) -> None:
     """A validator: in (0, 1/2]."""
     is_small = isinstance(value, float) and 0 < value <= 0.5
     need_field(is_small, instance, attribute.name, f"a {attribute.name} in (0, 0.5]")

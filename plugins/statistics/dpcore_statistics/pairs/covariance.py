@@ -35,7 +35,7 @@ import numpy as np
 
 from dpcore import Answer, Distance, Public, Refused, Sum, SumQuery
 from dpcore.errors import need
-from dpcore.interval import NoiseLaw, NormalSpread
+from dpcore.interval import NoiseDistribution, NormalDistribution
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
@@ -93,12 +93,12 @@ class Covariance(Averaged):
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorems above; a record that starts or ceases to count moves by the longest."""
         clip = query.sum.clip
-        farthest = 4.5 if query.distance is Distance.L1 else _EIGHT
+        diameter = 4.5 if query.distance is Distance.L1 else _EIGHT
         if query.real_size == 6:
-            return ByRelation(add_remove=clip, replace_one=max(farthest, clip))
+            return ByRelation(add_remove=clip, replace_one=max(diameter, clip))
         if public.domain.exact is None:
             return Refused("a covariance without a count needs a public number of records")
-        return ByRelation(add_remove=clip, replace_one=farthest)
+        return ByRelation(add_remove=clip, replace_one=diameter)
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -115,20 +115,20 @@ class Covariance(Averaged):
         """Covariance in the product of the file's units, correlation, and the count if private."""
         numbers = [float(number) for number in answer.value]
         # With a public n there are five sums; a private one comes first.
-        weighted, spread, rows = None, answer.spread, []
+        weighted, deviation, rows = None, answer.noise_distribution, []
         n = float(public.domain.records) if len(numbers) == 5 else 0.0
         if len(numbers) == 6:
             w = self.count_weight(public)
             weighted, numbers = (numbers[0], w), numbers[1:]
             n = max(1.0, weighted[0] / w)
-            ends = around(weighted[0], spread, self.miss)
+            ends = around(weighted[0], deviation, self.miss)
             if self.publishes_count:
                 counts = cut_count((ends[0] / w, ends[1] / w), public.domain)
                 rows = [("count", weighted[0] / w, *counts)]
         # The sums as means of positions; their products with half-widths are in the file's units.
         moments = _Moments.of(numbers, n, weighted, _square(answer.query.distance))
         covariance, correlation = moments.covariance, moments.correlation
-        low, high = moments.covariance_ends(spread, self.miss)
+        low, high = moments.covariance_ends(deviation, self.miss)
         half = math.prod(
             number_column(public.domain, name).column.half_width
             for name in (self.column, self.other)
@@ -139,7 +139,7 @@ class Covariance(Averaged):
             (
                 f"correlation of {pair}",
                 correlation,
-                *moments.correlation_ends(spread, self.miss / 3),
+                *moments.correlation_ends(deviation, self.miss / 3),
             ),
             *rows,
         ]
@@ -156,9 +156,9 @@ class Covariance(Averaged):
             )
         )
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """Of the covariance about so much for n values near the middle of both ranges."""
-        half = spread.within(self.miss) * math.prod(
+        half = noise_distribution.within(self.miss) * math.prod(
             number_column(public.domain, name).column.half_width
             for name in (self.column, self.other)
         )
@@ -217,22 +217,28 @@ class _Moments:
         root = math.sqrt(math.prod(self.variances))
         return 0.0 if root == 0 else min(max(self.covariance / root, -1.0), 1.0)
 
-    def _half_width(self, slopes: Sequence[float], spread: NoiseLaw, miss: float) -> float | None:
+    def _half_width(
+        self, slopes: Sequence[float], noise_distribution: NoiseDistribution, miss: float
+    ) -> float | None:
         """Of a function of the sums, by the delta method; None where it may not hold its level.
 
         Args:
             slopes: By n, x, 1 - x^2, y, 1 - y^2 and xy, each for a mean.
         """
-        certain = self.n > _CERTAIN * spread.std * self.count_noise
-        if not isinstance(spread, NormalSpread) or (self.count_noise and not certain):
+        certain = self.n > _CERTAIN * noise_distribution.std * self.count_noise
+        if not isinstance(noise_distribution, NormalDistribution) or (
+            self.count_noise and not certain
+        ):
             return None
         noises = (self.count_noise, 1.0, self.square_noise, 1.0, self.square_noise, 1.0)
         length = math.hypot(*(s * noise for s, noise in zip(slopes, noises, strict=True)))
-        return normal_quantile(spread, miss) * spread.width * length / self.n
+        return (
+            normal_quantile(noise_distribution, miss) * noise_distribution.width * length / self.n
+        )
 
-    def _boxes(self, spread: NoiseLaw, miss: float) -> list[Ends]:
+    def _boxes(self, noise_distribution: NoiseDistribution, miss: float) -> list[Ends]:
         """Intervals of all five means, which hold together."""
-        half = spread.within(miss / (6 if self.count_noise else 5))
+        half = noise_distribution.within(miss / (6 if self.count_noise else 5))
         scales = (1.0, self.square_noise, 1.0, self.square_noise, 1.0)
         boxes = []
         for place, (mean, scale) in enumerate(zip(self.means, scales, strict=True)):
@@ -241,38 +247,38 @@ class _Moments:
             boxes.append(cut(quotients(top, self.n, half * self.count_noise), *possible))
         return boxes
 
-    def covariance_ends(self, spread: NoiseLaw | None, miss: float) -> Ends:
+    def covariance_ends(self, deviation: NoiseDistribution | None, miss: float) -> Ends:
         """The interval of the covariance of positions."""
-        if spread is None:
+        if deviation is None:
             return -1.0, 1.0
         x, _, y, _, _ = self.means
         # By n: the mean of products falls as n rises, that of x times that of y twice as fast.
         slopes = (x * y - self.covariance, -y, 0.0, -x, 0.0, 1.0)
-        if (half := self._half_width(slopes, spread, miss)) is not None:
+        if (half := self._half_width(slopes, deviation, miss)) is not None:
             return cut((self.covariance - half, self.covariance + half), -1.0, 1.0)
-        first, _, second, _, product = self._boxes(spread, miss)
+        first, _, second, _, product = self._boxes(deviation, miss)
         corners = [one * two for one, two in itertools.product(first, second)]
         return cut((product[0] - max(corners), product[1] - min(corners)), -1.0, 1.0)
 
-    def _variance_ends(self, number: int, spread: NoiseLaw, miss: float) -> Ends:
+    def _variance_ends(self, number: int, deviation: NoiseDistribution, miss: float) -> Ends:
         """The interval of the variance of one column's positions."""
         mean, value = self.means[2 * number], self.variances[number]
         slopes = [1 - value + mean * mean, 0.0, 0.0, 0.0, 0.0, 0.0]
         slopes[1 + 2 * number : 3 + 2 * number] = (-2 * mean, -1.0)
-        if (half := self._half_width(slopes, spread, miss)) is not None:
+        if (half := self._half_width(slopes, deviation, miss)) is not None:
             return cut((value - half, value + half), 0.0, 1.0)
-        boxes = self._boxes(spread, miss)
+        boxes = self._boxes(deviation, miss)
         means, rest = boxes[2 * number], boxes[2 * number + 1]
         largest = max(means[0] ** 2, means[1] ** 2)
         smallest = 0.0 if means[0] <= 0.0 <= means[1] else min(means[0] ** 2, means[1] ** 2)
         return cut((1 - rest[1] - largest, 1 - rest[0] - smallest), 0.0, 1.0)
 
-    def correlation_ends(self, spread: NoiseLaw | None, miss: float) -> Ends:
+    def correlation_ends(self, deviation: NoiseDistribution | None, miss: float) -> Ends:
         """The interval of the correlation: a box of three, each of which fails with `miss`."""
-        if spread is None:
+        if deviation is None:
             return -1.0, 1.0
-        ends = self.covariance_ends(spread, miss)
-        variances = [self._variance_ends(number, spread, miss) for number in (0, 1)]
+        ends = self.covariance_ends(deviation, miss)
+        variances = [self._variance_ends(number, deviation, miss) for number in (0, 1)]
         roots = [math.sqrt(variances[0][side] * variances[1][side]) for side in (0, 1)]
         # A negative end is farthest from 0 for the smallest variances, and nearest for the largest.
         low, high = (

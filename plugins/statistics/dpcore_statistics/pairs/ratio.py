@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import need
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseDistribution
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
@@ -108,9 +108,9 @@ class Ratio(ByRanges):
         ]
         diagonal = sum(spans) if query.distance is Distance.L1 else math.hypot(*spans)
         may_be_absent = bool(self.where) or any(column.may_miss for column in columns)
-        farthest = up(diagonal, roundings=6)
+        diameter = up(diagonal, roundings=6)
         return ByRelation(
-            add_remove=longest, replace_one=max(farthest, longest) if may_be_absent else farthest
+            add_remove=longest, replace_one=max(diameter, longest) if may_be_absent else diameter
         )
 
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
@@ -130,14 +130,14 @@ class Ratio(ByRanges):
             return sampled.tables(answer, public)
         top, bottom = (float(number) for number in answer.value)
         above, lowest = (column.column for column in self._columns(public))
-        units, spread = self._units(public), answer.spread
+        units, noise_distribution = self._units(public), answer.noise_distribution
         # No x is larger than X, and no y smaller than its range says.
-        reach = units[1] / lowest.low if lowest.low > 0 else math.inf
-        ends = ratio(top, bottom, 1.0, spread, self.miss, reach)
+        cutoff = units[1] / lowest.low if lowest.low > 0 else math.inf
+        ends = ratio(top, bottom, 1.0, noise_distribution, self.miss, cutoff)
         ends = self.cut_sum(ends, above.low, above.high)
         # Below one standard deviation of the noise a sum is not told from 0.
-        divisor = max(bottom, 1.0 if spread is None else spread.std)
-        estimate = cut((top / divisor, top / divisor), -reach, reach)[0]
+        divisor = max(bottom, 1.0 if noise_distribution is None else noise_distribution.std)
+        estimate = cut((top / divisor, top / divisor), -cutoff, cutoff)[0]
         unit = units[0] / units[1]
         return Statistics.of(
             Figures(
@@ -151,13 +151,13 @@ class Ratio(ByRanges):
             )
         )
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """The half-widths of both sums, the same whatever the records."""
         if (sampled := self._sampled(public)) is not None:
-            return sampled.expected(public, spread)
-        names, half = (self.column, self.over), spread.within(self.miss)
-        bars = [
+            return sampled.expected(public, noise_distribution)
+        names, half = (self.column, self.over), noise_distribution.within(self.miss)
+        intervals = [
             f"sum of {name} +- {in_digits(unit * half)}"
             for name, unit in zip(names, self._units(public), strict=True)
         ]
-        return (f"the quotient of two sums: {bars[0]}, {bars[1]}",)
+        return (f"the quotient of two sums: {intervals[0]}, {intervals[1]}",)

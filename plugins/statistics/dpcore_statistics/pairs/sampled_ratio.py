@@ -18,7 +18,7 @@ import numpy as np
 
 from dpcore import Answer, Distance, Public, SumQuery
 from dpcore.errors import need
-from dpcore.interval import NoiseLaw, NormalSpread
+from dpcore.interval import NoiseDistribution, NormalDistribution
 from dpcore.models.figures import Figures, Statistics
 from dpcore.shown import in_digits
 from dpcore_statistics.bars import EVERYTHING, normal_quantile
@@ -29,7 +29,7 @@ from dpcore_statistics.population.sampling import (
     Ends,
     Numbers,
     Sampling,
-    population_bars,
+    population_intervals,
     roots,
     sampling_of,
 )
@@ -95,15 +95,15 @@ class RatioSums:
         doubt = (np.asarray(noisy), np.asarray(largest * left))
         return cls(top=top, bottom=bottom, noise=noise, left=np.asarray(left), doubt=doubt)
 
-    def interval(self, law: Sampling, n: Any) -> Ends:
+    def interval(self, sampling: Sampling, n: Any) -> Ends:
         """The ratio of the population; infinite ends where the sum below may be 0."""
-        squared, (of_top, of_both, of_bottom) = law.width**2, self.noise
+        squared, (of_top, of_both, of_bottom) = sampling.width**2, self.noise
         is_positive = np.asarray(self.bottom > 0)
         r = np.where(is_positive, self.top, 0.0) / np.where(is_positive, self.bottom, 1.0)
-        fraction = law.fraction(n)
+        fraction = sampling.fraction(n)
         noise = squared * (of_top - 2 * r * of_both + r * r * of_bottom)
         doubt = squared * self.doubt[0] + self.doubt[1]
-        q2 = np.square(law.quantile(self.left * fraction + noise, fraction**2 * doubt))
+        q2 = np.square(sampling.quantile(self.left * fraction + noise, fraction**2 * doubt))
         return self._ends(q2 * squared, q2 * self.left * fraction)
 
     def noise_interval(self, half: float) -> Ends:
@@ -156,20 +156,25 @@ class SampledRatio(Covariance):
         domain, (column, other) = public.domain, self._columns(public)
         n = None if self.counted(public) else float(domain.records)
         w = self.count_weight(public)
-        sums, spread = RatioSums.of(answer.value, (column, other), w, n), answer.spread
+        sums, noise_distribution = (
+            RatioSums.of(answer.value, (column, other), w, n),
+            answer.noise_distribution,
+        )
         if other.column.low >= 0:
             possible = self.cut_sum(EVERYTHING, column.column.low, column.column.high)
             sums = attrs.evolve(sums, possible=possible)
         ends = NOTHING
-        if isinstance(spread, NormalSpread):
-            ends = sums.noise_interval(normal_quantile(spread, self.miss) * spread.width)
-        bars = None
+        if isinstance(noise_distribution, NormalDistribution):
+            ends = sums.noise_interval(
+                normal_quantile(noise_distribution, self.miss) * noise_distribution.width
+            )
+        intervals = None
         if self.samples(public):
-            law = sampling_of(spread, self.miss, domain)
+            distribution = sampling_of(noise_distribution, self.miss, domain)
             number = float(answer.value[0]) / w if n is None else n
-            wider = NOTHING if law is None else sums.interval(law, number)
+            wider = NOTHING if distribution is None else sums.interval(distribution, number)
             subject = f"the sum of {self.column} over that of {self.other}, each value clipped"
-            bars = population_bars(wider, self.level, subject, domain, law)
+            intervals = population_intervals(wider, self.level, subject, domain, distribution)
         # Where nothing is told, a sum below that noise has made small or negative is no divisor.
         least = -np.inf if np.isfinite(ends[0]) else other.column.half_width
         return Statistics.of(
@@ -181,14 +186,14 @@ class SampledRatio(Covariance):
                 level=self.level,
                 covers="noise only: the ratio of both sums, each value clipped to its declared "
                 "range, of records that have both. It does not include sampling error",
-                population=bars,
+                population=intervals,
             )
         )
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """About so much, by the ratio r and the sum below."""
         top, bottom = (
-            in_digits(spread.within(self.miss) * column.column.half_width)
+            in_digits(noise_distribution.within(self.miss) * column.column.half_width)
             for column in self._columns(public)
         )
         pair = f"ratio of {self.column} to {self.other}"

@@ -23,7 +23,7 @@ from dpcore_statistics.population.sampling import (
     nothing_unless,
     roots,
 )
-from dpcore_statistics.population.shares import noisy_share
+from dpcore_statistics.population.shares import noisy_fraction
 
 _LEAST, _STEPS = 1e-12, 40  # of p values, and of their bisection
 
@@ -34,12 +34,12 @@ Estimate = tuple[Any, Any, Any]
 """A number, and the low and the high end of its interval."""
 
 
-def difference(first: Estimate, second: Estimate, gap: Any, reach: float) -> Ends:
+def difference(first: Estimate, second: Estimate, gap: Any, cutoff: float) -> Ends:
     """Of two independent numbers, the first less the second; of infinite ends nothing is told.
 
     Args:
         gap: The published difference, of estimates that are cut: it lies in its interval.
-        reach: No difference is larger.
+        cutoff: No difference is larger.
     """
     is_finite = np.isfinite(first[1]) & np.isfinite(second[1])
     (m1, l1, h1), (m2, l2, h2) = (
@@ -48,63 +48,63 @@ def difference(first: Estimate, second: Estimate, gap: Any, reach: float) -> End
     )
     low = m1 - m2 - np.hypot(m1 - l1, h2 - m2)
     high = m1 - m2 + np.hypot(h1 - m1, m2 - l2)
-    low, high = np.clip(low, -reach, reach), np.clip(high, -reach, reach)
+    low, high = np.clip(low, -cutoff, cutoff), np.clip(high, -cutoff, cutoff)
     return nothing_unless(is_finite, np.minimum(low, gap), np.maximum(high, gap))
 
 
-def mean_ratio(first: Moments, second: Moments, floor: float, law: Sampling) -> Ends:
+def mean_ratio(first: Moments, second: Moments, floor: float, sampling: Sampling) -> Ends:
     """The ratio of two means in the file's units.
 
     Args:
         floor: The low end of the range in half-widths of it, so that a mean is m + 1 + floor >= 0.
     """
-    (total1, of1), (total2, of2) = total_variance(first, law), total_variance(second, law)
+    (total1, of1), (total2, of2) = total_variance(first, sampling), total_variance(second, sampling)
     u1, u2 = first.mean + 1 + floor, second.mean + 1 + floor
     v1, v2 = total1 / first.number**2, total2 / second.number**2
     r = u1 / np.where(u2 > 0, u2, 1.0)
     # The variance of u_1 - r u_2, and its own, at the estimated ratio.
     weight1, weight2 = first.number**-4.0, r**4 * second.number**-4.0
-    q = law.quantile(v1 + r * r * v2, weight1 * of1 + weight2 * of2)
+    q = sampling.quantile(v1 + r * r * v2, weight1 * of1 + weight2 * of2)
     squares = weight1 * first.noise_squares + weight2 * second.noise_squares
-    q = q * law.tail(v1 + r * r * v2, squares)
+    q = q * sampling.tail(v1 + r * r * v2, squares)
     is_positive = (u2 > 0) & (np.asarray(first.n) > 0) & (np.asarray(second.n) > 0)
     return roots(u2 * u2 - q * q * v2, u1 * u2, u1 * u1 - q * q * v1, 0.0, np.inf, is_positive)
 
 
-def mean_difference(first: Moments, second: Moments, law: Sampling) -> Ends:
+def mean_difference(first: Moments, second: Moments, sampling: Sampling) -> Ends:
     """The difference of two means, as positions."""
     numbers = []
     for moments in (first, second):
         mean = np.asarray(moments.total) / np.where(np.asarray(moments.n) > 0, moments.n, 1.0)
-        numbers.append((mean, *mean_interval(moments, law, np.inf)))
+        numbers.append((mean, *mean_interval(moments, sampling, np.inf)))
     return difference(numbers[0], numbers[1], first.mean - second.mean, 2.0)
 
 
-def mean_test(first: Moments, second: Moments, law: Sampling) -> Numbers:
+def mean_test(first: Moments, second: Moments, sampling: Sampling) -> Numbers:
     """The p value of the test that two means are equal: the largest miss, of 1e-12 to 1, at which
     the interval of their difference holds 0. So it is at most .05 iff the interval at .95 does not.
     """
     low, high = np.full(np.shape(first.n), _LEAST), np.ones(np.shape(first.n))
     for _ in range(_STEPS):
         middle = np.sqrt(low * high)
-        ends = mean_difference(first, second, attrs.evolve(law, miss=middle))
+        ends = mean_difference(first, second, attrs.evolve(sampling, miss=middle))
         holds = (ends[0] <= 0) & (ends[1] >= 0)
         low, high = np.where(holds, middle, low), np.where(holds, high, middle)
     return high
 
 
-def share_difference(
-    first: Pair, second: Pair, law: Sampling, cells: tuple[tuple[int, int], tuple[int, int]]
+def proportion_difference(
+    first: Pair, second: Pair, sampling: Sampling, cells: tuple[tuple[int, int], tuple[int, int]]
 ) -> Ends:
     """The difference of two shares of noisy counts.
 
     Args:
         first, second: What counts, and the rest. cells: Of how many noisy numbers each is the sum.
     """
-    numbers, shares = [], []
+    numbers, proportions = [], []
     for (top, rest), parts in zip((first, second), cells, strict=True):
         n = np.asarray(top) + np.asarray(rest)
-        share = np.asarray(top) / np.where(n > 0, n, 1.0)
-        numbers.append((share, *noisy_share(top, rest, law, parts, cut=False)))
-        shares.append(np.clip(np.asarray(top) / np.maximum(n, 1.0), 0.0, 1.0))
-    return difference(numbers[0], numbers[1], shares[0] - shares[1], 1.0)
+        proportion = np.asarray(top) / np.where(n > 0, n, 1.0)
+        numbers.append((proportion, *noisy_fraction(top, rest, sampling, parts, cut=False)))
+        proportions.append(np.clip(np.asarray(top) / np.maximum(n, 1.0), 0.0, 1.0))
+    return difference(numbers[0], numbers[1], proportions[0] - proportions[1], 1.0)

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from dpcore.interval import NoiseLaw, NormalSpread
+from dpcore.interval import NoiseDistribution, NormalDistribution
 from dpcore_statistics.population.sampling import Numbers
 
 DRAWS = 999
@@ -21,20 +21,25 @@ _FEWEST = 4.0
 
 
 def independence(
-    counts: Numbers, spread: NoiseLaw | None, draws: np.random.Generator, times: int = DRAWS
+    counts: Numbers,
+    deviation: NoiseDistribution | None,
+    draws: np.random.Generator,
+    times: int = DRAWS,
 ) -> tuple[float, float, bool]:
     """T, the p value, and whether anything is told, of noisy counts of shape (rows, columns)."""
-    if not isinstance(spread, NormalSpread):
+    if not isinstance(deviation, NormalDistribution):
         return 0.0, 1.0, False
-    squared = spread.width**2
+    squared = deviation.width**2
     statistic = float(_distance(counts[None], squared)[0])
     total = float(counts.sum())
-    if total < _FEWEST * spread.width * math.sqrt(counts.size):
+    if total < _FEWEST * deviation.width * math.sqrt(counts.size):
         return statistic, 1.0, False
     # Records drawn from the fitted model, with the noise that the release has.
     model = _fitted(counts[None])[0]
     sampled = draws.multinomial(round(total), (model / model.sum()).ravel(), size=times)
-    tables = sampled.reshape(times, *counts.shape) + _noise(spread, (times, *counts.shape), draws)
+    tables = sampled.reshape(times, *counts.shape) + _noise(
+        deviation, (times, *counts.shape), draws
+    )
     larger = int(np.count_nonzero(_distance(tables, squared) >= statistic))
     return statistic, (1 + larger) / (times + 1), True
 
@@ -55,12 +60,14 @@ def _distance(tables: Numbers, squared: float) -> Numbers:
     return np.asarray((np.square(tables - expected) / (expected + squared)).sum(axis=(1, 2)))
 
 
-def _noise(spread: NormalSpread, shape: tuple[int, ...], draws: np.random.Generator) -> Numbers:
+def _noise(
+    noise_distribution: NormalDistribution, shape: tuple[int, ...], draws: np.random.Generator
+) -> Numbers:
     """The noise of a release: on a coarse grid by its own law."""
-    if spread.width > 64 * spread.step:
-        return spread.width * draws.standard_normal(shape)
-    steps = spread.width / spread.step
-    reach = math.ceil(12 * steps) + 1
-    values = np.arange(-reach, reach + 1)
+    if noise_distribution.width > 64 * noise_distribution.step:
+        return noise_distribution.width * draws.standard_normal(shape)
+    steps = noise_distribution.width / noise_distribution.step
+    cutoff = math.ceil(12 * steps) + 1
+    values = np.arange(-cutoff, cutoff + 1)
     weights = np.exp(-0.5 * np.square(values / steps))
-    return spread.step * draws.choice(values, size=shape, p=weights / weights.sum())
+    return noise_distribution.step * draws.choice(values, size=shape, p=weights / weights.sum())

@@ -16,19 +16,21 @@ Points = NDArray[np.intp]
 
 
 def quantile_points(
-    distances: Numbers, lengths: Numbers, shares: Numbers, n: Numbers, law: Sampling
+    distances: Numbers, lengths: Numbers, proportions: Numbers, n: Numbers, sampling: Sampling
 ) -> tuple[Points, Points]:
     """The first and the last point of every hull: shapes (groups, quantiles).
 
     Args:
         distances: N(t) - q n, shape (groups, quantiles, points).
         lengths: Of its noise, for noise of width 1; shape (quantiles or 1, points).
-        shares: q, shape (quantiles,).
+        proportions: q, shape (quantiles,).
         n: Of every group, shape (groups,); noisy, or public.
     """
     size, records = distances.shape[-1], np.maximum(n, 0.0)[:, None, None]
-    sampled = records * (shares * (1 - shares))[None, :, None] * law.fraction(records)
-    half = law.z * np.sqrt(sampled + np.square(law.width * lengths)[None])
+    sampled = (
+        records * (proportions * (1 - proportions))[None, :, None] * sampling.fraction(records)
+    )
+    half = sampling.z * np.sqrt(sampled + np.square(sampling.width * lengths)[None])
     # N_<(t) is N at the point before; nothing lies below the first point, or beyond the last.
     not_above = np.ones(distances.shape, dtype=np.bool_)
     not_above[..., 1:] = (distances <= half)[..., :-1]

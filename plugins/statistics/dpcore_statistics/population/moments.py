@@ -123,20 +123,20 @@ class Moments(SampledMean):
         return np.asarray(self.n - self.lost[0])
 
     @property
-    def spread(self) -> Numbers:
+    def standard_error(self) -> Numbers:
         """n V, the sum of squares about the mean, its bias added back and cut to the possible."""
         plug_in = self.squares - (np.square(self.total) - self.width**2) / self.number
         return np.asarray(np.clip(plug_in, 0.0, self.number * (1 - self.mean**2)))
 
     @property
     def sampled(self) -> Numbers:
-        """n/(n - 1) of `spread`."""
-        return np.asarray(self.spread * self.number / np.maximum(self.number - 1, 1.0))
+        """n/(n - 1) of `standard_error`."""
+        return np.asarray(self.standard_error * self.number / np.maximum(self.number - 1, 1.0))
 
     @property
     def fourth(self) -> Numbers:
         """The fourth central moment, no smaller than V^2 and no larger than its range allows."""
-        m, n, variance = self.mean, self.number, self.spread / self.number
+        m, n, variance = self.mean, self.number, self.standard_error / self.number
         # (x - m)^4 <= (1 + |m|)^2 (x - m)^2.
         largest = np.maximum((1 + abs(m)) ** 2 * variance, variance**2)
         if len(self.lost) < MORE:
@@ -148,7 +148,7 @@ class Moments(SampledMean):
     @property
     def variance_of_sampled(self) -> Numbers:
         """Of `sampled`: its noise, and what the draw of the records puts there."""
-        m, n, variance = self.mean, self.number, self.spread / self.number
+        m, n, variance = self.mean, self.number, self.standard_error / self.number
         noise = self.width**2 * (self.of_lost + self.of_count + 4 * m * m)
         return np.asarray(noise + n * (self.fourth - variance**2))
 
@@ -178,40 +178,40 @@ def moments_of(
     )  # fmt: skip
 
 
-def total_variance(moments: SampledMean, law: Sampling) -> tuple[Numbers, Numbers]:
+def total_variance(moments: SampledMean, sampling: Sampling) -> tuple[Numbers, Numbers]:
     """T of the sum of x about the mean, with the noise of both sums; and T's own variance."""
-    fraction, noise = law.fraction(moments.number), moments.width**2
+    fraction, noise = sampling.fraction(moments.number), moments.width**2
     total = moments.sampled * fraction + noise * (1 + moments.mean**2 * moments.of_count)
     # The noise is of known variance: what is estimated is the part of sampling.
     return total, fraction**2 * moments.variance_of_sampled
 
 
-def mean_interval(moments: SampledMean, law: Sampling, reach: float = 1.0) -> Ends:
+def mean_interval(moments: SampledMean, sampling: Sampling, cutoff: float = 1.0) -> Ends:
     """The mean of the population, as a position: Fieller's set with the sampling variance.
 
     Args:
-        reach: Where ends are cut; infinite ones are for comparisons.
+        cutoff: Where ends are cut; infinite ones are for comparisons.
     """
-    total, variance = total_variance(moments, law)
-    q = law.quantile(total, variance) * law.tail(total, moments.noise_squares)
+    total, variance = total_variance(moments, sampling)
+    q = sampling.quantile(total, variance) * sampling.tail(total, moments.noise_squares)
     squared = np.square(q * moments.width)
-    sampled = q * q * moments.sampled * law.fraction(moments.number)
+    sampled = q * q * moments.sampled * sampling.fraction(moments.number)
     a = np.square(moments.n) - squared * moments.of_count
     c = np.square(moments.total) - squared - sampled
-    return roots(a, moments.total * moments.n, c, -reach, reach, np.asarray(moments.n) > 0)
+    return roots(a, moments.total * moments.n, c, -cutoff, cutoff, np.asarray(moments.n) > 0)
 
 
-def variance_interval(moments: Moments, law: Sampling) -> tuple[Numbers, Numbers, Numbers]:
+def variance_interval(moments: Moments, sampling: Sampling) -> tuple[Numbers, Numbers, Numbers]:
     """The variance of the population, in squared half-widths of the range: estimate and ends."""
     n, m, squared = moments.number, moments.mean, moments.width**2
-    variance = moments.spread / n
+    variance = moments.standard_error / n
     estimate = variance * n / np.maximum(n - 1, 1.0)
     # The derivative of Q - m^2 by each of the three noisy sums.
     of_count = np.square(1 - moments.squares / n + 2 * m * m) * moments.of_count
     noise = squared * (1 + 4 * m * m + of_count)
-    sampled = n * (moments.fourth - variance**2) * law.fraction(n)
-    of_total = (squared * (17 + moments.of_count) + n * moments.fourth) * law.fraction(n) ** 2
-    q = law.quantile(sampled + noise, of_total)
+    sampled = n * (moments.fourth - variance**2) * sampling.fraction(n)
+    of_total = (squared * (17 + moments.of_count) + n * moments.fourth) * sampling.fraction(n) ** 2
+    q = sampling.quantile(sampled + noise, of_total)
     # n^2 (estimate - r)^2 <= q^2 (noise + r sampled/V): of rare values it grows with the truth.
     slope = q * q * sampled / np.maximum(variance, 1e-12)
     is_certain = np.asarray(moments.n) >= _CERTAIN * moments.width * np.sqrt(moments.of_count)
@@ -221,7 +221,7 @@ def variance_interval(moments: Moments, law: Sampling) -> tuple[Numbers, Numbers
     return estimate, np.minimum(low, variance), np.maximum(high, variance)
 
 
-def stream_sum(total: Any, lost: Any, law: Sampling, free: float = FREE_SQUARE) -> Ends:
+def stream_sum(total: Any, lost: Any, sampling: Sampling, free: float = FREE_SQUARE) -> Ends:
     """The expected sum r of y of a stream, of y in [0, 1], whose variance is r times the mean of
     y^2 over that of y: all r with (T - r)^2 <= z^2 (s^2 + r sum y^2/sum y).
 
@@ -231,12 +231,14 @@ def stream_sum(total: Any, lost: Any, law: Sampling, free: float = FREE_SQUARE) 
     top = np.asarray(total, dtype=np.float64)
     squares = np.maximum(0.0, top - np.asarray(lost) / free)
     # Of a sum near its noise of long tails, the share is near the largest that it can be.
-    doubt = 2 * law.width if law.is_laplace else 0.0
+    doubt = 2 * sampling.width if sampling.is_laplace else 0.0
     squares, positive = squares + doubt, np.maximum(top, 0.0) + doubt
     # y^2 is no larger than y.
-    share = np.where(top > 0, np.clip(squares / np.maximum(positive, 1e-9), 0.0, 1.0), 1.0)
-    z = law.z * law.tail(np.maximum(top, 0.0) * share + law.width**2, law.width**4)
-    c = top * top - (z * law.width) ** 2
-    low, high = roots(np.ones_like(top), top + z * z * share / 2, c, -np.inf, np.inf)
+    proportion = np.where(top > 0, np.clip(squares / np.maximum(positive, 1e-9), 0.0, 1.0), 1.0)
+    z = sampling.z * sampling.tail(
+        np.maximum(top, 0.0) * proportion + sampling.width**2, sampling.width**4
+    )
+    c = top * top - (z * sampling.width) ** 2
+    low, high = roots(np.ones_like(top), top + z * z * proportion / 2, c, -np.inf, np.inf)
     # Beyond 0 the variance is that of the noise alone; the estimate lies in its interval.
     return np.minimum(low, top), np.maximum(high, top)

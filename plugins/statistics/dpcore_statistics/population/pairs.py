@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Public
 from dpcore.errors import need
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseDistribution, apart
 from dpcore.models.figures import Figures
 from dpcore_statistics.bars import MOST_PAIRED, Estimated, gaps, ratio
 from dpcore_statistics.columns import Marginal, NumberColumn, number_column
@@ -29,7 +29,7 @@ from dpcore_statistics.population.moments import Moments, moments_of
 from dpcore_statistics.population.sampling import (
     NOTHING,
     Sampling,
-    population_bars,
+    population_intervals,
     stacked_ends,
 )
 
@@ -70,7 +70,9 @@ class Compared(Protocol):
     def norm(self, public: Public) -> Distance:
         """The norm in which sums are bounded."""
 
-    def sampling(self, spread: NoiseLaw | None, miss: float, public: Public) -> Sampling | None:
+    def sampling(
+        self, noise_distribution: NoiseDistribution | None, miss: float, public: Public
+    ) -> Sampling | None:
         """The law of an interval about the population."""
 
 
@@ -82,31 +84,40 @@ def compared(learner: Compared, groups: Marginal, answer: Answer, public: Public
     # All pairs, so that no pair is picked by what the answers show.
     pairs = [*itertools.combinations(range(len(value)), 2)]
     figures = _of_records(learner.compare, column, groups, answer, w, learner.level)
-    bars = None
+    intervals = None
     if learner.samples(public):
-        law = learner.sampling(answer.spread, apart(miss, len(pairs)), public)
+        distribution = learner.sampling(answer.noise_distribution, apart(miss, len(pairs)), public)
         wider, norm = [NOTHING] * len(pairs), learner.norm(public)
-        moments = [moments_of(row, law.width if law else 0.0, w, None, norm) for row in value]
-        if law is not None:
+        moments = [
+            moments_of(row, distribution.width if distribution else 0.0, w, None, norm)
+            for row in value
+        ]
+        if distribution is not None:
             wider = [
-                _population(learner.compare, column, moments[a], moments[b], law) for a, b in pairs
+                _population(learner.compare, column, moments[a], moments[b], distribution)
+                for a, b in pairs
             ]
         if learner.compare == EQUALITY:
-            figures = _with_tests(figures, pairs, moments, law)
+            figures = _with_tests(figures, pairs, moments, distribution)
         word = "ratio" if learner.compare == RATIO else "difference"
         subject = f"the {word} of the means of the population, each value clipped"
         ends_of_all = stacked_ends(wider)
-        bars = population_bars(ends_of_all, learner.level, subject, public.domain, law, joint=True)
-    return attrs.evolve(figures, population=bars)
+        intervals = population_intervals(
+            ends_of_all, learner.level, subject, public.domain, distribution, joint=True
+        )
+    return attrs.evolve(figures, population=intervals)
 
 
 def _with_tests(
-    figures: Figures, pairs: Sequence[tuple[int, int]], moments: Sequence[Moments], law: Any
+    figures: Figures,
+    pairs: Sequence[tuple[int, int]],
+    moments: Sequence[Moments],
+    distribution: Any,
 ) -> Figures:
     """The same, with the p value of each pair; 1 of noise that is not normal."""
     tests = np.ones(len(pairs))
-    if law is not None:
-        tests = np.array([mean_test(moments[a], moments[b], law) for a, b in pairs])
+    if distribution is not None:
+        tests = np.array([mean_test(moments[a], moments[b], distribution) for a, b in pairs])
     words = f"p values are of {len(pairs)} tests, each by itself and not corrected for their number"
     about = {**figures.about, "p_value": tuple(tests.tolist())}
     return attrs.evolve(figures, about=about, covers=f"{figures.covers}; {words}")
@@ -125,14 +136,16 @@ def _of_records(
     estimates = []
     for weighted, total, *_ in np.asarray(answer.value, dtype=np.float64).tolist():
         n, miss = max(1.0, weighted / w), apart(1 - level, groups.size)
-        positions = (total / n, *ratio(total, weighted, w, answer.spread, miss, 1.0))
+        positions = (total / n, *ratio(total, weighted, w, answer.noise_distribution, miss, 1.0))
         values = [min(max(float(column.value(np.array(p))), low), high) for p in positions]
         # Of S/n to first order, at the estimated place.
         std = half * math.hypot(1.0, min(abs(total / n), 1.0) / w) / n
         mean, first, last = values
         estimates.append(Estimated(estimate=mean, low=first, high=last, count=n, std=std))
-    reach = high - low
-    figures = gaps(groups.about, estimates, answer.spread, 1 / w, 1 - level, reach, level)
+    cutoff = high - low
+    figures = gaps(
+        groups.about, estimates, answer.noise_distribution, 1 / w, 1 - level, cutoff, level
+    )
     assert figures is not None, "there are pairs, and not too many"
     if compare != RATIO:
         return figures
@@ -153,23 +166,26 @@ def _quotient(top: float, bottom: float, otherwise: float) -> float:
 
 
 def _population(
-    compare: str | None, column: NumberColumn, first: Moments, second: Moments, law: Any
+    compare: str | None, column: NumberColumn, first: Moments, second: Moments, distribution: Any
 ) -> Any:
     """The ends for one pair, in the file's units."""
     half = column.column.half_width
     if compare == RATIO:
-        return mean_ratio(first, second, column.column.low / half, law)
-    low, high = mean_difference(first, second, law)
+        return mean_ratio(first, second, column.column.low / half, distribution)
+    low, high = mean_difference(first, second, distribution)
     return half * low, half * high
 
 
 def tested(
-    counts: NDArray[np.float64], spread: NoiseLaw | None, public: Public, level: float
+    counts: NDArray[np.float64],
+    noise_distribution: NoiseDistribution | None,
+    public: Public,
+    level: float,
 ) -> Figures:
     """The test of a two-way table: T, and its p value, drawn by the published coins."""
-    draws = public.coins.stream(INDEPENDENCE).generator()
-    statistic, p_value, is_told = independence(counts, spread, draws)
-    verdict = "" if is_told else "; it says nothing: too few records for this budget"
+    draws = public.randomness.stream(INDEPENDENCE).generator()
+    statistic, p_value, is_stated = independence(counts, noise_distribution, draws)
+    verdict = "" if is_stated else "; it says nothing: too few records for this budget"
     nothing = np.full(2, math.inf)
     return Figures(
         about={"test": ("statistic", "p value")},

@@ -95,11 +95,11 @@ class PersonMoments(SampledMean):
         # |y - r x| <= 1 + |r|.
         return np.asarray(self.width**2 * noise + (1 + abs(r)) ** 2 * self.sampled)
 
-    def count_ends(self, domain: Domain, law: Sampling | None) -> Ends:
+    def count_ends(self, domain: Domain, sampling: Sampling | None) -> Ends:
         """The expected number of records of a stream of persons."""
-        if law is None or domain.people is None or domain.sampled != "independent":
+        if sampling is None or domain.people is None or domain.sampled != "independent":
             return NOTHING
         k, width = domain.people.records, self.width * self.of_count**0.5
         lost = self.lost[0] * (FREE_SQUARE / self.free)
-        low, high = stream_sum(self.n, lost, attrs.evolve(law, width=width))
+        low, high = stream_sum(self.n, lost, attrs.evolve(sampling, width=width))
         return k * low, k * high

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from dpcore import Distance, Domain
 from dpcore.checks import is_finite
 from dpcore.errors import need
-from dpcore.interval import LaplaceSpread, NoiseLaw, NormalSpread
-from dpcore.models.figures import PopulationBars
+from dpcore.interval import LaplaceDistribution, NoiseDistribution, NormalDistribution
+from dpcore.models.figures import PopulationIntervals
 from dpcore.shown import in_digits
 
 Numbers = NDArray[np.float64]
@@ -83,9 +83,9 @@ class Sampling:
         """
         if not self.is_laplace:
             return 1.0
-        share = np.clip(np.sqrt(squares) / np.maximum(total, 1e-300), 0.0, 1.0)
+        proportion = np.clip(np.sqrt(squares) / np.maximum(total, 1e-300), 0.0, 1.0)
         normal = -NormalDist().inv_cdf(self.miss / 2)
-        return np.maximum(1.0, _mixed_quantile(share, self.miss) / normal)
+        return np.maximum(1.0, _mixed_quantile(proportion, self.miss) / normal)
 
     def fraction(self, n: Any) -> Numbers:
         """What part of the sampling variance stays: less of a finite population."""
@@ -93,32 +93,32 @@ class Sampling:
 
 
 def sampling_of(
-    spread: NoiseLaw | None, miss: float, domain: Domain, norm: Distance = Distance.L2
+    deviation: NoiseDistribution | None, miss: float, domain: Domain, norm: Distance = Distance.L2
 ) -> Sampling | None:
     """The law for one answer; None where no formula here holds for its noise.
 
     Args:
         norm: That is in use: Laplace noise has a law where it is l1.
     """
-    is_laplace = isinstance(spread, LaplaceSpread)
-    if not isinstance(spread, NormalSpread | LaplaceSpread) or (
+    is_laplace = isinstance(deviation, LaplaceDistribution)
+    if not isinstance(deviation, NormalDistribution | LaplaceDistribution) or (
         is_laplace and norm is not Distance.L1
     ):
         return None
     of = None if isinstance(domain.sampled, str) else domain.sampled
-    growth = 2.0**0.5 * spread.rounding / spread.std
+    growth = 2.0**0.5 * deviation.rounding / deviation.std
     # A third of a squared step: integers take the normal law's level in steps, and not below it.
-    width = math.hypot(spread.std, spread.step / math.sqrt(3.0))
+    width = math.hypot(deviation.std, deviation.step / math.sqrt(3.0))
     return Sampling(width=width, miss=miss, of=of, growth=growth, is_laplace=is_laplace)
 
 
-def _mixed_quantile(share: Numbers, miss: Any) -> Numbers:
+def _mixed_quantile(proportion: Numbers, miss: Any) -> Numbers:
     """The quantile of a normal and a Laplace number whose variances are 1 - share and share."""
     from scipy.special import log_ndtr
 
     # A Laplace number of less than a millionth of the variance moves no digit that is printed.
-    scale = np.sqrt(np.maximum(share, 1e-6) / 2)
-    ratio = np.sqrt(np.maximum(1 - share, 1e-12)) / scale
+    scale = np.sqrt(np.maximum(proportion, 1e-6) / 2)
+    ratio = np.sqrt(np.maximum(1 - proportion, 1e-12)) / scale
     low, high = np.zeros_like(scale), np.full_like(scale, 8 - math.log(np.min(miss)))
     for _ in range(_STEPS):
         # P(N + L > t), by parts: the normal tail, and what either side of the Laplace law adds.
@@ -187,7 +187,7 @@ def expected_width(
     return f"{name} about +- {half}: more budget helps below n = {even}"
 
 
-def expected_share(
+def expected_proportion(
     name: str, noise: float, miss: float, cells: int, guess: Mapping[str, float]
 ) -> str:
     """The same of a share p, of counts with noise of the half-width `noise` in one cell or two."""
@@ -199,18 +199,18 @@ def expected_share(
     return expected_width(name, noise, math.sqrt(p * (1 - p)), miss, n)
 
 
-def roots(a: Any, b: Any, c: Any, low: float, high: float, is_told: Any = True) -> Ends:
+def roots(a: Any, b: Any, c: Any, low: float, high: float, is_stated: Any = True) -> Ends:
     """All r with a r^2 - 2 b r + c <= 0, cut to the range; infinite ends where it has none."""
-    told = np.asarray((np.asarray(a) > 0) & is_told)
-    divisor = np.where(told, a, 1.0)
+    report = np.asarray((np.asarray(a) > 0) & is_stated)
+    divisor = np.where(report, a, 1.0)
     root = np.sqrt(np.maximum(0.0, np.square(b) - a * c))
     ends = (np.clip((b - root) / divisor, low, high), np.clip((b + root) / divisor, low, high))
-    return nothing_unless(told, *ends)
+    return nothing_unless(report, *ends)
 
 
-def nothing_unless(told: Any, low: Any, high: Any) -> Ends:
+def nothing_unless(report: Any, low: Any, high: Any) -> Ends:
     """The ends where something is told; infinite ones elsewhere."""
-    return np.where(told, low, -np.inf), np.where(told, high, np.inf)
+    return np.where(report, low, -np.inf), np.where(report, high, np.inf)
 
 
 def stacked_ends(rows: Iterable[Ends]) -> Ends:
@@ -219,20 +219,20 @@ def stacked_ends(rows: Iterable[Ends]) -> Ends:
     return np.hstack(low), np.hstack(high)
 
 
-def spread_over(ends: Ends, shape: tuple[int, ...]) -> Ends:
+def broadcast_ends(ends: Ends, shape: tuple[int, ...]) -> Ends:
     """The same ends for every number of a table, where they are of one."""
     return np.broadcast_to(ends[0], shape), np.broadcast_to(ends[1], shape)
 
 
-def population_bars(
+def population_intervals(
     ends: Ends,
     level: float,
     what: str,
     domain: Domain,
-    law: Sampling | None,
+    sampling: Sampling | None,
     joint: bool = False,
     units: str = "records",
-) -> PopulationBars:
+) -> PopulationIntervals:
     """Intervals of one table, with what they cover and assume.
 
     Args:
@@ -244,10 +244,12 @@ def population_bars(
         else f"{units} that are independent draws"
     )
     # Why an interval may say nothing, beside too few records.
-    clause = "" if law is not None else "; the noise is not normal, so that no interval is told"
+    clause = (
+        "" if sampling is not None else "; the noise is not normal, so that no interval is told"
+    )
     if isinstance(domain.sampled, int) and domain.exact is None:
         clause += "; a count of a sample of a finite population has none"
-    return PopulationBars(
+    return PopulationIntervals(
         low=np.atleast_1d(np.asarray(ends[0], dtype=np.float64)),
         high=np.atleast_1d(np.asarray(ends[1], dtype=np.float64)),
         level=level,

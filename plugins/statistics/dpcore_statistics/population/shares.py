@@ -16,30 +16,32 @@ from dpcore import Domain
 from dpcore_statistics.population.sampling import NOTHING, Ends, Sampling, roots
 
 
-def stream_count(count: Any, law: Sampling) -> Ends:
+def stream_count(count: Any, sampling: Sampling) -> Ends:
     """The expected count of a stream whose number of records is a Poisson number."""
-    noise = law.width**2
-    z = law.z * law.tail(np.maximum(count, 0.0) + noise, noise**2)
+    noise = sampling.width**2
+    z = sampling.z * sampling.tail(np.maximum(count, 0.0) + noise, noise**2)
     middle = np.asarray(count) + z * z / 2
-    half = z * np.sqrt(np.maximum(0.0, np.asarray(count) + z * z / 4 + law.width**2))
+    half = z * np.sqrt(np.maximum(0.0, np.asarray(count) + z * z / 4 + sampling.width**2))
     return np.maximum(0.0, middle - half), np.maximum(0.0, middle + half)
 
 
-def counts_in(domain: Domain, counts: Any, law: Sampling | None, *, out_of: float | None) -> Ends:
+def counts_in(
+    domain: Domain, counts: Any, sampling: Sampling | None, *, out_of: float | None
+) -> Ends:
     """Expected counts: of so many records as are public, or of a stream.
 
     A count of a sample from a finite population tells nothing else of it: its share does.
     """
-    if law is None or (out_of is None and domain.sampled != "independent"):
+    if sampling is None or (out_of is None and domain.sampled != "independent"):
         return NOTHING
     if out_of is None:
-        return stream_count(counts, law)
-    low, high = public_share(counts, out_of, law)
+        return stream_count(counts, sampling)
+    low, high = public_fraction(counts, out_of, sampling)
     return out_of * low, out_of * high
 
 
-def noisy_share(
-    top: Any, rest: Any, law: Sampling, cells: tuple[int, int] = (1, 1), *, cut: bool = True
+def noisy_fraction(
+    top: Any, rest: Any, sampling: Sampling, cells: tuple[int, int] = (1, 1), *, cut: bool = True
 ) -> Ends:
     """p of S + R records, where both counts are noisy.
 
@@ -49,23 +51,23 @@ def noisy_share(
     """
     n = np.asarray(top) + np.asarray(rest)
     of_top, of_rest = cells
-    p, noise = np.clip(top / np.maximum(n, 1.0), 0.0, 1.0), law.width**2
-    total = np.maximum(n, 0.0) * p * (1 - p) * law.fraction(n)
+    p, noise = np.clip(top / np.maximum(n, 1.0), 0.0, 1.0), sampling.width**2
+    total = np.maximum(n, 0.0) * p * (1 - p) * sampling.fraction(n)
     total = total + noise * (of_top * (1 - p) ** 2 + of_rest * p**2)
-    z = law.z * law.tail(total, noise**2 * (of_top * (1 - p) ** 4 + of_rest * p**4))
-    squared = (z * law.width) ** 2
-    sampled = z**2 * np.maximum(n, 0.0) * law.fraction(n)
+    z = sampling.z * sampling.tail(total, noise**2 * (of_top * (1 - p) ** 4 + of_rest * p**4))
+    squared = (z * sampling.width) ** 2
+    sampled = z**2 * np.maximum(n, 0.0) * sampling.fraction(n)
     a = n * n + sampled - squared * (of_top + of_rest)
     b = top * n + sampled / 2 - squared * of_top
     ends = (0.0, 1.0) if cut else (-np.inf, np.inf)
     return roots(a, b, np.square(top) - squared * of_top, *ends, n > 0)
 
 
-def public_share(top: Any, n: float, law: Sampling, cells: int = 1) -> Ends:
+def public_fraction(top: Any, n: float, sampling: Sampling, cells: int = 1) -> Ends:
     """p of a public number of records."""
-    p, noise = np.clip(np.asarray(top) / max(n, 1.0), 0.0, 1.0), law.width**2
-    total = n * p * (1 - p) * law.fraction(n) + cells * noise
-    z = law.z * law.tail(total, cells * noise**2)
-    sampled = z**2 * n * law.fraction(n)
-    c = np.square(top) - cells * (z * law.width) ** 2
+    p, noise = np.clip(np.asarray(top) / max(n, 1.0), 0.0, 1.0), sampling.width**2
+    total = n * p * (1 - p) * sampling.fraction(n) + cells * noise
+    z = sampling.z * sampling.tail(total, cells * noise**2)
+    sampled = z**2 * n * sampling.fraction(n)
+    c = np.square(top) - cells * (z * sampling.width) ** 2
     return roots(n * n + sampled, np.asarray(top) * n + sampled / 2, c, 0.0, 1.0)

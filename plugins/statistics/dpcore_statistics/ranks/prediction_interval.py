@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Public, Records, SumQuery
 from dpcore.checks import positive
 from dpcore.errors import NoClaimError, UnfitTargetError, need
-from dpcore.interval import NoiseLaw, NormalSpread
+from dpcore.interval import NoiseDistribution, NormalDistribution
 from dpcore.models.figures import Figures, Statistics
 from dpcore_statistics.columns import NumberColumn, declared
 from dpcore_statistics.ranks.prefixes import RankPrefixes, _slopes
@@ -153,7 +153,7 @@ class PredictionInterval(RankPrefixes):
             grid[-1] = np.inf
         halves = []
         for level in self.levels:
-            margin = self._margin(level, answer.spread, public)
+            margin = self._margin(level, answer.noise_distribution, public)
             passing = counts - level * (totals + 1) >= margin
             # After the last point that does not pass; where the last one fails too, it is taken.
             last_fault = self.points - 1 - np.argmax(~passing[:, ::-1], axis=1)
@@ -177,22 +177,26 @@ class PredictionInterval(RankPrefixes):
         )
         return Statistics.of(figures)
 
-    def _margin(self, level: float, spread: NoiseLaw | None, public: Public) -> float:
+    def _margin(
+        self, level: float, noise_distribution: NoiseDistribution | None, public: Public
+    ) -> float:
         """m, in ranks: a function of public facts; of an unknown law no point passes."""
-        if not isinstance(spread, NormalSpread):
+        if not isinstance(noise_distribution, NormalDistribution):
             return math.inf
         answers, n = self.strategy(public).answers, self._public_total(public)
-        shares = _slopes(self.strategy(public)) if n is not None else np.full(len(answers), level)
-        rows = Lengths.of(answers - shares[:, None] * answers[-1])
+        proportions = (
+            _slopes(self.strategy(public)) if n is not None else np.full(len(answers), level)
+        )
+        rows = Lengths.of(answers - proportions[:, None] * answers[-1])
         # Noise is rounded to a grid, which the normal law leaves out.
-        rounding = float(rows.l1.max()) * spread.rounding
-        return rank_margin(level, spread.std * float(rows.l2.max()), n) + rounding
+        rounding = float(rows.l1.max()) * noise_distribution.rounding
+        return rank_margin(level, noise_distribution.std * float(rows.l2.max()), n) + rounding
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """How many ranks the noise costs at each level."""
         lines = []
         for level in self.levels:
-            ranks = self._margin(level, spread, public)
+            ranks = self._margin(level, noise_distribution, public)
             lines.append(
                 f"prediction interval at {level:g}: the rank of the errors is "
                 f"{level:g} (n + 1), and {ranks:.4g} more"

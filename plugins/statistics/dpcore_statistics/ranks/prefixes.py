@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import need
 from dpcore.exact import Exact
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseDistribution, apart
 from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
@@ -45,14 +45,14 @@ from dpcore_statistics.population.sampling import (
     Sampling,
     expected_width,
     nothing_unless,
-    population_bars,
+    population_intervals,
     sampling_of,
 )
 from dpcore_statistics.statistic import ROOT_TWO
 from dpcore_statistics.strategies import (
     Lengths,
     Strategy,
-    joint_bars,
+    joint_half_widths_of,
     longest_columns,
     rank_strategy,
 )
@@ -117,11 +117,11 @@ class RankPrefixes(Grouped):
         """The theorem above; a record that does not count has a column of 0."""
         if query.distance is Distance.L1:
             return ByRelation(add_remove=1.0, replace_one=2.0)
-        longest, farthest = longest_columns(self.strategy(public))
+        longest, diameter = longest_columns(self.strategy(public))
         # Between two groups the columns are orthogonal.
         if query.shape[0] > 1:
-            farthest = max(farthest, up(ROOT_TWO * longest, roundings=2))
-        return ByRelation(add_remove=longest, replace_one=farthest)
+            diameter = max(diameter, up(ROOT_TWO * longest, roundings=2))
+        return ByRelation(add_remove=longest, replace_one=diameter)
 
     def _places(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """PRIVATE: every record's group, -1 where it does not count, and its nearest point."""
@@ -152,14 +152,16 @@ class RankPrefixes(Grouped):
         counts_all = not self.by and not self.where and not column.may_miss
         return public.domain.exact if counts_all else None
 
-    def half_widths(self, spread: NoiseLaw | None, public: Public) -> NDArray[np.float64]:
+    def half_widths(
+        self, noise_distribution: NoiseDistribution | None, public: Public
+    ) -> NDArray[np.float64]:
         """z: of every quantile and point, for all groups together. Shape (quantiles, points)."""
-        if spread is None:
+        if noise_distribution is None:
             return np.full((len(self.quantiles), self.points), np.inf)
-        shares = None if self._public_total(public) is not None else self.quantiles
+        proportions = None if self._public_total(public) is not None else self.quantiles
         # Groups are independent and have one law, so that each has the same share of the miss.
         miss = apart(self.miss, self.groups(public).size)
-        half = _half_widths(self.strategy(public), shares, spread, miss)
+        half = _half_widths(self.strategy(public), proportions, noise_distribution, miss)
         return np.broadcast_to(half, (len(self.quantiles), self.points))
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
@@ -172,17 +174,21 @@ class RankPrefixes(Grouped):
             totals = np.full((1, 1), float(n))
         # D of every group, quantile and point.
         distances = counts[:, None, :] - np.array(self.quantiles)[:, None] * totals[:, None]
-        rows = _crossings(distances, self.half_widths(answer.spread, public))
+        rows = _crossings(distances, self.half_widths(answer.noise_distribution, public))
         middle, first, last = (row.reshape(-1) for row in rows)
         column, count = number_column(public.domain, self.column), len(self.quantiles)
         step = column.column.half_width / (self.points - 1)  # half a step of the grid
         grid = column.value(np.linspace(-1.0, 1.0, self.points))
-        ends, bars = (column.column.low, column.column.high), None
+        ends, intervals = (column.column.low, column.column.high), None
         low, high = np.maximum(grid[first] - step, ends[0]), np.minimum(grid[last] + step, ends[1])
         if self.samples(public):
             miss = apart(self.miss, middle.size)
-            law = sampling_of(answer.spread, miss, public.domain)
-            wider = NOTHING if law is None else self._hulls(distances, totals, law, public)
+            distribution = sampling_of(answer.noise_distribution, miss, public.domain)
+            wider = (
+                NOTHING
+                if distribution is None
+                else self._hulls(distances, totals, distribution, public)
+            )
             # What the records have lies in its interval too; of the whole range nothing is told.
             points = np.minimum(wider[0], middle), np.maximum(wider[1], middle)
             is_inside = (points[0] > 0) | (points[1] < self.points - 1)
@@ -190,12 +196,12 @@ class RankPrefixes(Grouped):
             first_end, last_end = hull
             spans = np.maximum(first_end - step, ends[0]), np.minimum(last_end + step, ends[1])
             subject = "the quantile of the population, each value clipped to its declared range"
-            bars = population_bars(
+            intervals = population_intervals(
                 nothing_unless(is_inside, *spans),
                 self.level,
                 subject,
                 public.domain,
-                law,
+                distribution,
                 joint=True,
             )
         repeated = {
@@ -211,7 +217,7 @@ class RankPrefixes(Grouped):
                 level=self.level,
                 joint=True,
                 covers=COVERS,
-                population=bars,
+                population=intervals,
                 dates=column.date_rows(low.size),
             )
         )
@@ -220,20 +226,20 @@ class RankPrefixes(Grouped):
         self,
         distances: NDArray[np.float64],
         totals: NDArray[np.float64],
-        law: Sampling,
+        sampling: Sampling,
         public: Public,
     ) -> Ends:
         """The points between which the quantiles of the population lie, one after the other."""
-        shares = None if self._public_total(public) is not None else self.quantiles
-        rows = [row.l2 for row in _rows(self.strategy(public), shares)]
+        proportions = None if self._public_total(public) is not None else self.quantiles
+        rows = [row.l2 for row in _rows(self.strategy(public), proportions)]
         points = quantile_points(
-            distances, np.array(rows), np.array(self.quantiles), totals[:, 0], law
+            distances, np.array(rows), np.array(self.quantiles), totals[:, 0], sampling
         )
         return points[0].reshape(-1).astype(np.float64), points[1].reshape(-1).astype(np.float64)
 
-    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+    def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
         """How exactly all ranks are known, and how far an end of an interval may lie away."""
-        half, count = float(self.half_widths(spread, public).max()), len(self.quantiles)
+        half, count = float(self.half_widths(noise_distribution, public).max()), len(self.quantiles)
         groups = f" in each of {self.groups(public).size} groups" if self.by else ""
         lines = (
             f"{count} quantile{'s' * (count > 1)} of {self.column}{groups}: every rank known "
@@ -242,10 +248,10 @@ class RankPrefixes(Grouped):
         if not self.samples(public):
             return lines
         # Of each quantile the test at its own rank, with the noise where that is widest.
-        shares = None if self._public_total(public) is not None else self.quantiles
-        rows = _rows(self.strategy(public), shares) * (count if shares is None else 1)
+        proportions = None if self._public_total(public) is not None else self.quantiles
+        rows = _rows(self.strategy(public), proportions) * (count if proportions is None else 1)
         miss, n = apart(self.miss, self.groups(public).size * count), self.guess.get("records")
-        std = Sampling(width=0.0, miss=miss).z * spread.std
+        std = Sampling(width=0.0, miss=miss).z * noise_distribution.std
         wider = []
         for q, row in zip(self.quantiles, rows, strict=True):
             name = f"rank of the population quantile {q:g}{groups}, over n,"
@@ -261,26 +267,35 @@ def _slopes(strategy: Strategy) -> NDArray[np.float64]:
     return np.asarray((strategy.answers * last).sum(axis=1) / (last * last).sum())
 
 
-def _factors(strategy: Strategy, shares: tuple[float, ...] | None) -> list[NDArray[np.float64]]:
+def _factors(
+    strategy: Strategy, proportions: tuple[float, ...] | None
+) -> list[NDArray[np.float64]]:
     """What of the last prefix is subtracted from every prefix: q, or a slope where n is public."""
     size = len(strategy.answers)
-    return [_slopes(strategy)] if shares is None else [np.full(size, q) for q in shares]
+    return [_slopes(strategy)] if proportions is None else [np.full(size, q) for q in proportions]
 
 
 @lru_cache(maxsize=64)
-def _rows(strategy: Strategy, shares: tuple[float, ...] | None) -> list[Lengths]:
+def _rows(strategy: Strategy, proportions: tuple[float, ...] | None) -> list[Lengths]:
     """Lengths of N(t) less its factor of the last prefix, for every factor."""
     answers, last = strategy.answers, strategy.answers[-1]
-    factors = _factors(strategy, shares)
+    factors = _factors(strategy, proportions)
     return [Lengths.of(answers - factor[:, None] * last) for factor in factors]
 
 
 @lru_cache(maxsize=64)
 def _half_widths(
-    strategy: Strategy, shares: tuple[float, ...] | None, spread: NoiseLaw, miss: float
+    strategy: Strategy,
+    proportions: tuple[float, ...] | None,
+    noise_distribution: NoiseDistribution,
+    miss: float,
 ) -> NDArray[np.float64]:
     """z of N(t) - q N(B) for every share q; of N(t) joined with a public n, if there are none."""
-    answers, factors, rows = strategy.answers, _factors(strategy, shares), _rows(strategy, shares)
+    answers, factors, rows = (
+        strategy.answers,
+        _factors(strategy, proportions),
+        _rows(strategy, proportions),
+    )
     # A prefix that is known without noise, as the last one with a public n, needs no bar.
     floor = 1e-9 * max(float(row.l2.max()) for row in rows)
     lengths = Lengths(
@@ -296,7 +311,7 @@ def _half_widths(
     tree = strategy.tree
     work = answers.size // 2 if tree is None else 10 * tree.size
     work += 40 * lengths.l2.size  # elementwise, and slower than products of matrices
-    half = joint_bars(lengths, errors, work, spread, miss, even=True)
+    half = joint_half_widths_of(lengths, errors, work, noise_distribution, miss, even=True)
     return half.reshape(len(factors), -1)
 
 

@@ -9,7 +9,7 @@ from dpcore.console.app import NamedCommands
 from dpcore.console.console import columns, guarded, out, show_json, show_list
 from dpcore.console.parameters import PATH, argument, json_option
 from dpcore.errors import SpecError, need
-from dpcore.registry.plugin_files import beside, find_entry, shipped
+from dpcore.registry.plugin_files import find_entry, plugins_next_to, shipped
 from dpcore.registry.registry import Registry
 from dpcore.siblings import INSTALL
 
@@ -90,7 +90,7 @@ def copy(name: str, folder: Path, json: bool) -> None:
         )
         spec = _spec(name)
         _read(spec)  # which says what is wrong with it
-        files = beside(spec)
+        files = plugins_next_to(spec)
         # Checked for all files before the first is written, so a copy is complete or not begun.
         if clashes := [p.name for p in files if (folder / p.name).exists()]:
             raise SpecError(

@@ -6,7 +6,7 @@ Enter leaves a gap. Nothing that is asked for stands in the file: what is possib
 from collections.abc import Callable
 
 from dpcore_statistics.start.names import Kind, NamedFile
-from dpcore_statistics.start.proposal import Answers, Ask
+from dpcore_statistics.start.proposal import Answers, PlannedQuery
 from dpcore_statistics.start.question import GAP, Question, quoted
 
 _KINDS = {
@@ -18,7 +18,7 @@ _KINDS = {
 _WHAT = "numbers (n), dates (d), words (w), true or false (t), a person's id (i), leave out (Enter)"
 
 
-def interview(file: NamedFile, question: Question, ask: Ask) -> Answers:
+def interview(file: NamedFile, question: Question, ask: PlannedQuery) -> Answers:
     """Ask about every column, whose a record is, how many there are, and the budget."""
     decimal = "."
     if file.delimiter == ";":
@@ -55,7 +55,7 @@ def _letter(kind: Kind) -> str:
     return next((letter for letter, known in _KINDS.items() if known is kind), "")
 
 
-def _agrees(ask: Ask, text: str) -> bool:
+def _agrees(ask: PlannedQuery, text: str) -> bool:
     return ask(text, "n").strip().lower().startswith("y")
 
 
@@ -71,11 +71,11 @@ def _two(text: str) -> tuple[str, str]:
     return (words[0], words[1]) if len(words) == 2 else (GAP, GAP)
 
 
-def _blank(ask: Ask) -> str:
+def _blank(ask: PlannedQuery) -> str:
     return ", missing: true" if _agrees(ask, "  May it be blank? (y/n)") else ""
 
 
-def _numbers(ask: Ask, is_group: bool) -> str:
+def _numbers(ask: PlannedQuery, is_group: bool) -> str:
     low, high = _two(ask("  The lowest and the highest value that is possible, as 0 110", ""))
     missing, bins = _blank(ask), ""
     if is_group:
@@ -84,7 +84,7 @@ def _numbers(ask: Ask, is_group: bool) -> str:
     return f"{{range: [{low}, {high}]{missing}{bins}}}"
 
 
-def _dates(ask: Ask, is_group: bool) -> str:
+def _dates(ask: PlannedQuery, is_group: bool) -> str:
     first, last = _two(ask("  The first and the last date, as 2024-01-01 2024-12-31", ""))
     missing, unit = _blank(ask), ""
     if is_group:
@@ -93,7 +93,7 @@ def _dates(ask: Ask, is_group: bool) -> str:
     return f"{{dates: [{first}, {last}]{missing}{unit}}}"
 
 
-def _words(ask: Ask, is_group: bool) -> str:
+def _words(ask: PlannedQuery, is_group: bool) -> str:
     listed = ask("  Every value that is possible, as f, m", "").split(",")
     values = [word.strip() for word in listed if word.strip()] or [GAP, GAP]
     pairs = [
@@ -109,12 +109,12 @@ def _words(ask: Ask, is_group: bool) -> str:
     return f"{{{text}{f', map: {{{spelled}}}' if spelled else ''}}}"
 
 
-def _truths(ask: Ask, is_group: bool) -> str:
+def _truths(ask: PlannedQuery, is_group: bool) -> str:
     unknown = _agrees(ask, "  May it be blank, or hold another word? (y/n)")
     return "{categories: [false, true, unknown], default: unknown}" if unknown else "[false, true]"
 
 
-_FORMS: dict[Kind, Callable[[Ask, bool], str]] = {
+_FORMS: dict[Kind, Callable[[PlannedQuery, bool], str]] = {
     Kind.NUMBERS: _numbers,
     Kind.DATES: _dates,
     Kind.WORDS: _words,

@@ -123,5 +123,5 @@ def gaps(text: str) -> list[int]:
     ]
 
 
-Ask = Callable[[str, str], str]
+PlannedQuery = Callable[[str, str], str]
 """A question and the answer that Enter gives, to the answer."""

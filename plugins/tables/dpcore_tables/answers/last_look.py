@@ -14,9 +14,9 @@ from dpcore_tables.steps.calibration import Calibration, curvature_of
 from dpcore_tables.sums import gram_of
 
 
-def reach_of(state: Any) -> float:
+def diameter_of(state: Any) -> float:
     """h, from the size of the fit so far."""
-    return calibration.reach_of(state.descent.weights, state.descent.dictionary.sizes)
+    return calibration.diameter_of(state.descent.weights, state.descent.dictionary.sizes)
 
 
 def clip_of(state: Any) -> float:
@@ -42,7 +42,7 @@ def sums_released(state: Any, answer: Answer, stage: str) -> Any:
         size=_size_of(state),
         sigma=state.residuals.sigma,
         deviation=_deviation_of(state),
-        reach=reach_of(state),
+        cutoff=diameter_of(state),
     )
     return attrs.evolve(state, calibration=last)
 
@@ -54,4 +54,4 @@ def _size_of(state: Any) -> float:
 
 def _deviation_of(state: Any) -> float:
     """Of labels, as far as it was released."""
-    return float(state.spread if state.plan.small else state.first.sigma)
+    return float(state.deviation if state.plan.small else state.first.sigma)

@@ -61,6 +61,6 @@ def scores_released(state: Any, answer: Answer, stage: str) -> Any:
             factor=scaled.factor * score_map.ratio**0.5,
             weights=score_map.weights(scaled.weights),
             offset=score_map.offset(scaled.offset),
-            spread=score_map.moved(scaled.spread),
+            deviation=score_map.moved(scaled.deviation),
         ),
     )

@@ -10,9 +10,9 @@ import numpy as np
 from dpcore import Answer, SumQuery
 from dpcore.learners.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
-from dpcore_tables.answers.shares import likely_shares
+from dpcore_tables.answers.shares import likely_proportions
 from dpcore_tables.plan import FEWEST, Plan
-from dpcore_tables.ranks import likely_means, likely_variances, released_shares
+from dpcore_tables.ranks import likely_means, likely_variances, released_proportions
 
 _TINY = 1e-12
 
@@ -27,7 +27,7 @@ def fix_count(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed
 
 def fix_means(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
     """The means of encoded numbers, shape (K,)."""
-    return {"means": likely_means(answer.value / records, plan.farthest)}
+    return {"means": likely_means(answer.value / records, plan.limit)}
 
 
 def fix_squares(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
@@ -37,7 +37,7 @@ def fix_squares(plan: Plan, answer: Answer, noise: float, records: float) -> Fix
 
 def fix_bins(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
     """The shares of every number's bins, shape (K, 24)."""
-    return {"shares": released_shares(answer.value, noise, records)}
+    return {"shares": released_proportions(answer.value, noise, records)}
 
 
 def fix_categories(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
@@ -46,11 +46,11 @@ def fix_categories(plan: Plan, answer: Answer, noise: float, records: float) -> 
     levels, place = [], 0
     for count in plan.layout.levels:
         count = max(count, 0)
-        shares = answer.value[place : place + count] / records
+        proportions = answer.value[place : place + count] / records
         # Shares spread about as much as they are large.
         trust = 1 / (1 + (count * noise / records) ** 2)
-        share = np.maximum(trust * shares + (1 - trust) / max(count, 1), _TINY)
-        levels.append(share / share.sum() if count else share)
+        proportion = np.maximum(trust * proportions + (1 - trust) / max(count, 1), _TINY)
+        levels.append(proportion / proportion.sum() if count else proportion)
         place += count
     return {"levels": tuple(levels)}
 
@@ -67,7 +67,7 @@ def fix_label(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed
     # Shares of classes are positive and add up to 1; the mean of other labels is in [0, 1].
     if plan.edition > 1 and plan.kind != "number":
         released = answer.value / records + (0.5 if plan.kind == "two" else 0.0)
-        mean_label = likely_shares(released, max(noise / records, _TINY))
+        mean_label = likely_proportions(released, max(noise / records, _TINY))
     elif plan.kind == "several":
         mean_label = np.maximum(answer.value / records, classes.RAREST)
         mean_label = mean_label / mean_label.sum()
@@ -76,9 +76,9 @@ def fix_label(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed
     return {"unit": unit, "label": mean_label}
 
 
-def fix_spread(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
+def fix_deviation(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
     """How far the labels of a small table spread."""
-    return {"spread": small.spread_of(float(answer.value[0]), noise, records)}
+    return {"deviation": small.deviation_of(float(answer.value[0]), noise, records)}
 
 
 FIRST: Mapping[str, Callable[[Plan, Answer, float, float], Fixed]] = {
@@ -88,6 +88,6 @@ FIRST: Mapping[str, Callable[[Plan, Answer, float, float], Fixed]] = {
     "bins": fix_bins,
     "categories": fix_categories,
     "label": fix_label,
-    "spread": fix_spread,
+    "spread": fix_deviation,
 }
 """By the name of the query: from the plan, the answer, its noise, and n or what is known of it."""

@@ -13,7 +13,7 @@ from dpcore_tables.sums import EDGES, FACTOR_UNIT, GRADIENT_UNIT, GRAM_UNIT, PRO
 
 def queries_of(plan: Plan) -> tuple[Query, ...]:
     """Each kind of ask, with what a record adds at most."""
-    numbers, shares = len(plan.layout.numeric), plan.shares()
+    numbers, proportions = len(plan.layout.numeric), plan.shares()
     categorical = max(len(plan.layout.categorical), 1)
     # A record counts once, by a number in [0, 1] or in one bin; or a part of that.
     unit = FACTOR_UNIT if plan.weighted else 0
@@ -32,7 +32,7 @@ def queries_of(plan: Plan) -> tuple[Query, ...]:
             Sum(clip=up(math.sqrt(categorical), roundings=1), sign="non_negative", exponent=unit),
         ),
         "label": ((plan.outputs,), label),
-        "spread": ((1,), Sum(clip=small.FARTHEST / 2)),
+        "spread": ((1,), Sum(clip=small.LIMIT / 2)),
         "residuals": ((len(EDGES),), unit_sum),
     }
     for round_ in plan.rounds():
@@ -71,11 +71,11 @@ def queries_of(plan: Plan) -> tuple[Query, ...]:
         Sum(clip=1.0, exponent=GRADIENT_UNIT),
     )
     if plan.cells:
-        law = Sum(clip=1.0, sign="non_negative", exponent=PROFILE_UNIT)
-        entries["table.counts"] = ((plan.cells,), law)
+        model = Sum(clip=1.0, sign="non_negative", exponent=PROFILE_UNIT)
+        entries["table.counts"] = ((plan.cells,), model)
         # An ask of the fit may be of tables: what a record adds is no longer.
-        (width, _), law = entries["fit.gradient"]
-        entries["fit.gradient"] = ((max(width, plan.cells), 1), law)
+        (width, _), model = entries["fit.gradient"]
+        entries["fit.gradient"] = ((max(width, plan.cells), 1), model)
     # Repeated asks share one query, with a cap that the accountant counts.
     script = plan.script()
     return tuple(
@@ -84,9 +84,9 @@ def queries_of(plan: Plan) -> tuple[Query, ...]:
             shape=shape,
             distance=Distance.L2,
             at_most=script.count(name),
-            share=shares[name],
+            share=proportions[name],
             sum=summed,
         )
         for name, (shape, summed) in entries.items()
-        if name in shares
+        if name in proportions
     )

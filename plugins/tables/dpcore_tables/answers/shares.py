@@ -8,10 +8,10 @@ classes have. Of several each has that of :math:`a_k-t`, with t such that they a
 import numpy as np
 from numpy.typing import NDArray
 
-_FARTHEST, _POINTS, _ROUNDS = 8.0, 201, 60
+_LIMIT, _POINTS, _ROUNDS = 8.0, 201, 60
 
 
-def likely_shares(released: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
+def likely_proportions(released: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
     """Shares above 0: of several classes, which add up to 1, or of two the second's; shape (m,).
 
     Args:
@@ -19,19 +19,19 @@ def likely_shares(released: NDArray[np.float64], noise: float) -> NDArray[np.flo
     """
     if len(released) == 1:
         return _means(released, noise)
-    low, high = -1.0 - _FARTHEST * noise, float(released.max()) + _FARTHEST * noise
+    low, high = -1.0 - _LIMIT * noise, float(released.max()) + _LIMIT * noise
     for _ in range(_ROUNDS):
         middle = (low + high) / 2
         is_low = _means(released - middle, noise).sum() > 1
         low, high = (middle, high) if is_low else (low, middle)
-    shares = _means(released - low, noise)
-    return np.asarray(shares / shares.sum())
+    proportions = _means(released - low, noise)
+    return np.asarray(proportions / proportions.sum())
 
 
 def _means(centres: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
     """Of Gaussians on [0, 1], shape (m,)."""
-    starts = np.clip(centres - _FARTHEST * noise, 0.0, 1.0)
-    ends = np.minimum(starts + 2 * _FARTHEST * noise, 1.0)
+    starts = np.clip(centres - _LIMIT * noise, 0.0, 1.0)
+    ends = np.minimum(starts + 2 * _LIMIT * noise, 1.0)
     places = (np.arange(_POINTS) + 0.5) / _POINTS
     points = starts[:, None] + (ends - starts)[:, None] * places
     logarithms = -(((points - centres[:, None]) / noise) ** 2) / 2

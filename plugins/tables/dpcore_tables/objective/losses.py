@@ -32,7 +32,7 @@ Name = Literal["squared", "poisson", "gamma", "quantile"]
 NAMES: tuple[Name, ...] = ("squared", "poisson", "gamma", "quantile")
 
 _LEAST_SCALE, _MOST_SCALE = 4.0, 16.0
-_FARTHEST = 50.0  # of a logarithm
+_LIMIT = 50.0  # of a logarithm
 _LEAST_MEAN = 2.0**-12
 _MOST = 8.0  # times m, up to which predictions count in their mean
 _NEAR = 0.4  # h, in standard deviations of residuals
@@ -137,29 +137,29 @@ class Loss:
 
     def usual_clip(self, known: Residuals) -> float:
         """C of a quantile, from released residuals."""
-        law, place = NormalDist(), NormalDist().inv_cdf(self.level)
+        model, place = NormalDist(), NormalDist().inv_cdf(self.level)
         low, high = 0.0, 10.0
         # What the released scale of residuals would be for normal labels of deviation 1.
         for _ in range(40):
             middle = (low + high) / 2
-            share = law.cdf(place + middle) - law.cdf(place - middle)
-            low, high = (middle, high) if share < _QUANTILE else (low, middle)
+            proportion = model.cdf(place + middle) - model.cdf(place - middle)
+            low, high = (middle, high) if proportion < _QUANTILE else (low, middle)
         return self.clip(min(_NEAR * known.sigma * _NORMAL / high, 0.5))
 
-    def start(self, label: float, spread: float) -> float:
+    def start(self, label: float, deviation: float) -> float:
         """The constant score with which a fit begins, from labels' mean and deviation."""
         if self.logarithmic:
             return 0.0
         if self.name == "quantile":
-            return min(max(label + NormalDist().inv_cdf(self.level) * spread, 0.0), 1.0)
+            return min(max(label + NormalDist().inv_cdf(self.level) * deviation, 0.0), 1.0)
         return label
 
     def clipped(self, known: Residuals, clip: float) -> Clipped:
         """What chance makes of what is summed."""
-        law = known.clipped(self.near(clip))
+        model = known.clipped(self.near(clip))
         if self.name != "quantile":
-            return law
-        return Clipped(law.share, 2 * self.near(clip) * math.sqrt(self.level * (1 - self.level)))
+            return model
+        return Clipped(model.share, 2 * self.near(clip) * math.sqrt(self.level * (1 - self.level)))
 
     def gains(self, scores: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
         """What residuals gain per unit of these scores, on average over labels, shape (n,)."""
@@ -177,12 +177,12 @@ class Loss:
             scores: Shape (1, n). factors: What records count, in [0, 1], shape (n,).
         """
         with np.errstate(invalid="ignore"):
-            shares = np.minimum(_exp(link[1] * scores[0]) / _MOST, 1.0)
-            units = np.rint(2.0**20 * (shares if factors is None else shares * factors))
+            proportions = np.minimum(_exp(link[1] * scores[0]) / _MOST, 1.0)
+            units = np.rint(2.0**20 * (proportions if factors is None else proportions * factors))
         return float(np.where(np.isfinite(units), units, 0.0).sum())
 
     def balance(
-        self, share: float, noise: float, error: float, scale: float
+        self, proportion: float, noise: float, error: float, scale: float
     ) -> tuple[float, float]:
         """What scores lack so that predictions have the released mean, and the deviation of that.
 
@@ -190,10 +190,10 @@ class Loss:
         released means say so, as far as their noise lets them: a gap within that is left alone.
 
         Args:
-            share: The released mean of predictions over 8 m. noise: Its standard deviation.
+            proportion: The released mean of predictions over 8 m. noise: Its standard deviation.
             error: Of the logarithm of m. scale: k.
         """
-        growth = max(_MOST * share, 2 * _MOST * noise, _LEAST_MEAN)
+        growth = max(_MOST * proportion, 2 * _MOST * noise, _LEAST_MEAN)
         gap, deviation = -math.log(growth), math.hypot(error, _MOST * noise / growth)
         trust = max(1 - (deviation / gap) ** 2, 0.0) if gap != 0 else 0.0
         return trust * gap / scale, trust * deviation / scale
@@ -204,6 +204,6 @@ SQUARED = Loss()
 
 def _exp(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
     """The same bits in every block; from e^-50 to e^50."""
-    sizes = np.minimum(np.abs(logarithms), _FARTHEST)
+    sizes = np.minimum(np.abs(logarithms), _LIMIT)
     falling = falling_exp(sizes)
     return np.where(logarithms > 0, 1 / falling, falling)

@@ -79,8 +79,8 @@ def column_cells(
     start, levels = layout.starts[column], layout.levels[column]
     if levels == 0:
         assert ranks is not None, "parts of a number are of equal rank"
-        alone = ranks.only(layout.numeric.index(column))
-        return np.asarray(alone.parts(encoded[:, [start]], PIECES)[0])
+        single = ranks.only(layout.numeric.index(column))
+        return np.asarray(single.parts(encoded[:, [start]], PIECES)[0])
     if levels == 2:
         return np.asarray(encoded[:, start] > 0, dtype=np.intp)
     return np.asarray(np.argmax(encoded[:, start : start + levels], axis=1), dtype=np.intp)

@@ -56,7 +56,7 @@ class PairTable:
     shape: tuple[int, int]
     curved: int
     counts: NDArray[np.float64]
-    asks: tuple[tuple[NDArray[np.float64], float], ...] = ()
+    queries: tuple[tuple[NDArray[np.float64], float], ...] = ()
     noise: float = 0.0
     sigma: float = 0.0
     values: NDArray[np.float64]
@@ -104,15 +104,15 @@ class PairTable:
         Args:
             noise: Its standard deviation. sigma: Root mean square of clipped residuals, over f.
         """
-        asks = (*self.asks, (self.counts * self.values + sums, noise))
-        target, deviation = _mean(asks)
-        table = attrs.evolve(self, asks=asks, noise=deviation, sigma=sigma)
+        queries = (*self.queries, (self.counts * self.values + sums, noise))
+        target, deviation = _mean(queries)
+        table = attrs.evolve(self, queries=queries, noise=deviation, sigma=sigma)
         return table._fitted(table._curves(target))
 
     def interaction_gain(self) -> float:
         """By how much the table raises the logarithm of the likelihood of what no function of one
         of its columns explains: early in a descent those are not fitted yet."""
-        target, _ = _mean(self.asks)
+        target, _ = _mean(self.queries)
         sums, counts = target.reshape(self.shape), self.counts.reshape(self.shape)
         rows = sums.sum(axis=1, keepdims=True) / counts.sum(axis=1, keepdims=True)
         columns = sums.sum(axis=0) / counts.sum(axis=0) - sums.sum() / counts.sum()
@@ -260,9 +260,11 @@ class Tables:
         return np.split(vector.reshape(-1)[: ends[-1]], ends[:-1])
 
 
-def _mean(asks: Sequence[tuple[NDArray[np.float64], float]]) -> tuple[NDArray[np.float64], float]:
+def _mean(
+    queries: Sequence[tuple[NDArray[np.float64], float]],
+) -> tuple[NDArray[np.float64], float]:
     """Of sums weighted by precision, as of a descent's gradients, and its standard deviation."""
-    window = asks[int(_EARLY * len(asks)) :]
+    window = queries[int(_EARLY * len(queries)) :]
     amounts = np.array([1 / deviation**2 for _, deviation in window])
     mean = amounts @ np.array([b for b, _ in window]) / amounts.sum()
     return np.asarray(mean), 1 / math.sqrt(float(amounts.sum()))

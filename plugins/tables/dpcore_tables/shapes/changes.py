@@ -20,7 +20,7 @@ from dpcore import Domain, Range
 from dpcore.errors import UndeclaredError, need
 from dpcore.models.shapes import Shape
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.ranks import BINS, CELLS, FARTHEST, cells
+from dpcore_tables.ranks import BINS, CELLS, LIMIT, cells
 from dpcore_tables.shapes.effects import encode_points, frequencies_at
 from dpcore_tables.synthetic_records import usual_shortening
 
@@ -51,22 +51,22 @@ class Curve:
         """
         ranks, layout = dictionary.ranks, dictionary.layout
         number, is_of_column = layout.numeric.index(column), dictionary.terms[:, 0] == column
-        alone = dictionary.only(is_of_column)
+        single = dictionary.only(is_of_column)
         # Rows whose number stands in the middle of every cell; no other column is looked at.
-        middles = (np.arange(CELLS) + 0.5) * (2 * FARTHEST / CELLS) - FARTHEST
+        middles = (np.arange(CELLS) + 0.5) * (2 * LIMIT / CELLS) - LIMIT
         rows = np.zeros((CELLS, layout.starts[-1] + max(layout.levels[-1], 1)))
         rows[:, layout.starts[column]] = ranks.means[number] + middles * ranks.widths[number]
         # Rows are shortened; as in shapes, the median factor stands for all of them.
         factor = usual_shortening(dictionary)
-        curve = factor * (weights[is_of_column] * alone.sizes) @ alone.values(rows)
-        shares = np.repeat(ranks.shares[number], CELLS // BINS) / (CELLS // BINS)
+        curve = factor * (weights[is_of_column] * single.sizes) @ single.values(rows)
+        proportions = np.repeat(ranks.shares[number], CELLS // BINS) / (CELLS // BINS)
         sign = 1.0 if rises else -1.0
-        values, stretches = isotonic(sign * curve, shares)
+        values, stretches = isotonic(sign * curve, proportions)
         return cls(
             column=column,
             values=sign * values,
             stretches=stretches,
-            mean=float(shares @ values) * sign,
+            mean=float(proportions @ values) * sign,
         )
 
     def cells(self, dictionary: Dictionary, encoded: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -77,7 +77,7 @@ class Curve:
 
 
 def isotonic(
-    curve: NDArray[np.float64], shares: NDArray[np.float64]
+    curve: NDArray[np.float64], proportions: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """The nearest curve that never falls, and the stretch of every cell.
 
@@ -88,8 +88,8 @@ def isotonic(
     weights: list[float] = []
     counts: list[int] = []
     # Neighbours that fall are pooled, until no mean is below the one before it.
-    for value, share in zip(curve.tolist(), shares.tolist(), strict=True):
-        mean, weight, count = value, share, 1
+    for value, proportion in zip(curve.tolist(), proportions.tolist(), strict=True):
+        mean, weight, count = value, proportion, 1
         while means and means[-1] >= mean:
             total = weights[-1] + weight
             mean = (means.pop() * weights.pop() + mean * weight) / total

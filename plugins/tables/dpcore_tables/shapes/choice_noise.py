@@ -49,17 +49,18 @@ thirteen fits of eleven real tables, in which the choice added 0.07 to 0.8."""
 _NEAR = 1.25  # variances whose maps are taken to be the same
 
 
-def with_choice(state: Any, spread: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
+def with_choice(state: Any, covariance: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
     """The covariance of one output's weights by the noise, with what the choice of functions adds,
-    shape (d, d); after the last answer. It is `spread` without a second round with a Gram matrix,
-    and by the rules of edition 1.
+    shape (d, d); after the last answer. It is `covariance` without a second round with a Gram
+    matrix, and by the rules of edition 1.
 
     Args:
-        spread: Without it, shape (d, d). factor: By what the weights were multiplied at the end.
+        covariance: Without it, shape (d, d). factor: By what the weights were multiplied at the
+            end.
     """
     before, descent = state.screened, state.descent
     if before is None or not isinstance(descent, Descent) or state.plan.edition == 1:
-        return spread
+        return covariance
     fit = _Gradients.of(state, descent, _WIDE)
     added = factor**2 * _covariance(state, before, descent, fit)
     # Real columns are correlated: variances are those of the records' Gram matrix, denoised.
@@ -69,9 +70,9 @@ def with_choice(state: Any, spread: NDArray[np.float64], factor: float) -> NDArr
         squares = inverse @ squares @ inverse.T
     if state.plan.loss.name != "squared":
         noisy = float(np.sum(squares * _noisy_covariance(state, descent, fit)))
-        spread = spread * max(1.0, noisy / float(np.sum(squares * spread)))
-    most, total = _MOST * float(np.sum(squares * spread)), float(np.sum(squares * added))
-    return spread + added * min(1.0, most / total) if total > 0 else spread
+        covariance = covariance * max(1.0, noisy / float(np.sum(squares * covariance)))
+    most, total = _MOST * float(np.sum(squares * covariance)), float(np.sum(squares * added))
+    return covariance + added * min(1.0, most / total) if total > 0 else covariance
 
 
 def _noisy_covariance(state: Any, descent: Descent, fit: "_Gradients") -> NDArray[np.float64]:
@@ -90,14 +91,14 @@ def _covariance(
 ) -> NDArray[np.float64]:
     """What the choice moved one output's weights by, before they were multiplied."""
     generator = np.random.Generator(np.random.PCG64(4))
-    looks = _Looks.of(state.survey, generator)
+    evaluations = _Looks.of(state.survey, generator)
     screen = _Gradients.of(state, before, _WIDE_SCREEN)
     first = _begun(before, state.prior_variance)
     ends = []
     for _ in range(_PATHS):
         end = screen.walk(first, before.coordinates(before.steps[0].weights), generator)
         weights = before.restored(end)
-        survey = looks.draw(generator)
+        survey = evaluations.draw(generator)
         weighed = second_terms(state.plan, before.dictionary, weights, survey)
         chosen = Dictionary.of(state.plan.layout, before.dictionary.ranks, weighed)
         starts = kept(before.dictionary, weights, descent.dictionary)
@@ -137,12 +138,12 @@ class _Looks:
         squares = np.maximum(strengths / noises**2 + LESS, 0.0)
         logs = -0.5 * (squares[:, None] / (1 + _VARIANCES) + np.log1p(_VARIANCES))
         likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf))
-        shares = np.full(len(_VARIANCES), 1 / len(_VARIANCES))
-        posteriors = likelihoods * shares
+        proportions = np.full(len(_VARIANCES), 1 / len(_VARIANCES))
+        posteriors = likelihoods * proportions
         for _ in range(_ROUNDS if terms else 0):
-            posteriors = likelihoods * shares
+            posteriors = likelihoods * proportions
             posteriors /= posteriors.sum(axis=1, keepdims=True)
-            shares = posteriors.mean(axis=0)
+            proportions = posteriors.mean(axis=0)
         below = posteriors.cumsum(axis=1) < generator.random((len(terms), 1))
         variances = _VARIANCES[np.minimum(below.sum(axis=1), len(_VARIANCES) - 1)]
         trust = variances / (1 + variances)
@@ -283,10 +284,10 @@ def _end_with(
         deviations=dictionary.deviations() if is_ramp.any() else None,
     )
     start = released.coordinates(start)
-    law = _Gradients(
+    model = _Gradients(
         curvature=gradients.curvature[np.ix_(common, common)] * products,
         goal=gradients.goal[common] / sizes[:, None],
     )
     end = np.zeros_like(gradients.goal)
-    end[common] = sizes[:, None] * law.walk(descent, start[common] / sizes[:, None])
+    end[common] = sizes[:, None] * model.walk(descent, start[common] / sizes[:, None])
     return released.restored(end)

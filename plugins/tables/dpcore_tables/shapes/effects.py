@@ -26,7 +26,7 @@ from dpcore.encoding.tables import encode_table
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import NONE, Term
 from dpcore_tables.pairs.cells import PIECES, Pair, column_cells, sides as cell_sides
-from dpcore_tables.ranks import BINS, FARTHEST
+from dpcore_tables.ranks import BINS, LIMIT
 from dpcore_tables.synthetic_records import usual_shortening
 
 _POINTS, _PAIR_POINTS = 100, 20
@@ -82,11 +82,11 @@ def effects_of(
     keys = {(c, k) for c, k, _, _ in terms} | {(c, k) for _, _, c, k in terms if c != NONE}
     sides = [Term(*key) for key in sorted(keys)]
     places = {(side.column, side.level): place for place, side in enumerate(sides)}
-    alone = Dictionary.sized(dictionary.layout, dictionary.ranks, sides, np.ones(len(sides)))
+    single = Dictionary.sized(dictionary.layout, dictionary.ranks, sides, np.ones(len(sides)))
     means = np.zeros(len(sides))
     for column in {side.column for side in sides}:
-        rows, shares = _representatives(domain, dictionary, column, levels[column])
-        means += _of_column(alone, column, rows) @ shares
+        rows, proportions = _representatives(domain, dictionary, column, levels[column])
+        means += _of_column(single, column, rows) @ proportions
 
     first = np.array([places[c, k] for c, k, _, _ in terms], dtype=np.intp)
     second = np.array([places.get((c, k), 0) for _, _, c, k in terms], dtype=np.intp)
@@ -96,8 +96,8 @@ def effects_of(
     def centred(column: int, count: int) -> NDArray[np.float64]:
         """Every side less its mean, 0 where it is another column's; shape (sides, points)."""
         points = _grid(domain, column, count)
-        values = _of_column(alone, column, encode_points(domain, column, points))
-        return np.asarray(values - means[:, None] * (alone.terms[:, [0]] == column))
+        values = _of_column(single, column, encode_points(domain, column, points))
+        return np.asarray(values - means[:, None] * (single.terms[:, [0]] == column))
 
     sizes_of_tables = [math.prod(cell_sides(dictionary.layout, pair)) for pair in tables]
     starts = len(terms) + np.cumsum([0, *sizes_of_tables])
@@ -149,15 +149,15 @@ def _of_table(
     """What one unit of every cell of a table adds to an effect, shape (cells, k)."""
     layout, ranks = dictionary.layout, dictionary.ranks
     # Cells of a number are of equal rank.
-    shares = [levels[c] if layout.levels[c] else np.full(PIECES, 1 / PIECES) for c in pair]
+    proportions = [levels[c] if layout.levels[c] else np.full(PIECES, 1 / PIECES) for c in pair]
     sides = []
-    for column, share in zip(pair, shares, strict=True):
+    for column, proportion in zip(pair, proportions, strict=True):
         if column not in owner:
-            sides.append(share[:, None])
+            sides.append(proportion[:, None])
             continue
         points = encode_points(domain, column, grid[owner.index(column)])
         indices = column_cells(layout, column, points, ranks)
-        sides.append((np.arange(len(share))[:, None] == indices) - share[:, None])
+        sides.append((np.arange(len(proportion))[:, None] == indices) - proportion[:, None])
     return np.kron(sides[0], sides[1])
 
 
@@ -184,9 +184,9 @@ def encode_points(domain: Domain, place: int, points: NDArray[Any]) -> NDArray[n
     return encode_table(domain, table)
 
 
-def _of_column(alone: Dictionary, column: int, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _of_column(single: Dictionary, column: int, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Functions at encoded rows, 0 where they are another column's; shape (sides, rows)."""
-    return np.asarray(alone.values(rows) * (alone.terms[:, [0]] == column))
+    return np.asarray(single.values(rows) * (single.terms[:, [0]] == column))
 
 
 def _representatives(
@@ -198,7 +198,7 @@ def _representatives(
         return encode_points(domain, column, _grid(domain, column, 0)), levels
     number = layout.numeric.index(column)
     # Encoded rows whose number stands in the middle of every bin.
-    middles = (np.arange(BINS) + 0.5) * (2 * FARTHEST / BINS) - FARTHEST
+    middles = (np.arange(BINS) + 0.5) * (2 * LIMIT / BINS) - LIMIT
     rows = np.zeros((BINS, domain.width))
     rows[:, layout.starts[column]] = ranks.means[number] + middles * ranks.widths[number]
     return rows, ranks.shares[number]
@@ -211,8 +211,8 @@ def _bins(
     ranks, number = dictionary.ranks, dictionary.layout.numeric.index(column)
     encoded = encode_points(domain, column, points)[:, dictionary.layout.starts[column]]
     z = (encoded - ranks.means[number]) / ranks.widths[number]
-    bins = np.clip(((z + FARTHEST) * (BINS / (2 * FARTHEST))).astype(int), 0, BINS - 1)
-    return bins, np.abs(z) > FARTHEST, ranks.shares[number]
+    bins = np.clip(((z + LIMIT) * (BINS / (2 * LIMIT))).astype(int), 0, BINS - 1)
+    return bins, np.abs(z) > LIMIT, ranks.shares[number]
 
 
 def frequencies_at(
@@ -225,8 +225,8 @@ def frequencies_at(
     """How often records lie at each point, by released shares; they add up to 1."""
     if len(levels):
         return levels
-    bins, is_beyond, shares = _bins(domain, dictionary, column, points)
-    weights = np.where(is_beyond, 0.0, shares[bins])
+    bins, is_beyond, proportions = _bins(domain, dictionary, column, points)
+    weights = np.where(is_beyond, 0.0, proportions[bins])
     weights = weights if weights.sum() > 0 else np.ones(len(points))
     return np.asarray(weights / weights.sum())
 
@@ -241,8 +241,8 @@ def rare_points(
     """Which points of a column hold less than 1 % of the records, by released shares."""
     if len(levels):
         return levels < _RARE
-    bins, is_beyond, shares = _bins(domain, dictionary, column, points)
-    return np.asarray(~_close_gaps(shares >= _RARE)[bins] | is_beyond)
+    bins, is_beyond, proportions = _bins(domain, dictionary, column, points)
+    return np.asarray(~_close_gaps(proportions >= _RARE)[bins] | is_beyond)
 
 
 def _close_gaps(is_frequent: NDArray[np.bool_]) -> NDArray[np.bool_]:

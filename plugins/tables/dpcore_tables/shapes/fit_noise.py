@@ -26,14 +26,14 @@ def noise_covariance(state: Any) -> NDArray[np.float64]:
     if isinstance(descent, Descent):
         return _of_metric(state, descent)
     if plan.kind != "number":
-        return plain_of(state).noise_covariance(screened=True) * share_of_outputs(plan.outputs)
+        return plain_of(state).noise_covariance(screened=True) * fraction_of_outputs(plan.outputs)
     if plan.signal >= small.REPLAYED or plan.loss.name != "squared":
         return descent.noise_covariance()
     return Replay(
         plan=plan,
         records=state.records,
         label=float(state.label[0]),
-        spread=state.spread,
+        deviation=state.deviation,
         variances=state.variances,
         residuals=state.residuals,
         descent=descent,
@@ -46,8 +46,8 @@ def plain_of(state: Any) -> Plain:
     descent: Plain = state.descent
     if state.plan.kind == "number":
         return descent
-    law = (descent.dictionary, descent.weights, state.offset, state.label, descent.levels)
-    gain, size = classes.gain(*law), classes.scatter(*law) * classes.BELOW
+    model = (descent.dictionary, descent.weights, state.offset, state.label, descent.levels)
+    gain, size = classes.gain(*model), classes.scatter(*model) * classes.BELOW
     return attrs.evolve(descent, seen=gain, clipped=Clipped(gain, size))
 
 
@@ -63,7 +63,7 @@ def gains_of(state: Any, descent: Descent, rows: NDArray[np.float64]) -> NDArray
     return plan.loss.gains(scores, float(scale))
 
 
-def share_of_outputs(outputs: int) -> float:
+def fraction_of_outputs(outputs: int) -> float:
     """Of several classes weights have mean 0, which leaves (m - 1)/m of a variance; widened."""
     return 1.0 if outputs == 1 else classes.SCREENED**2 * (outputs - 1) / outputs
 
@@ -72,8 +72,8 @@ def curvature_of(state: Any, descent: Descent) -> NDArray[np.float64]:
     """L, what gradients over f gain per weight of a round, shape (d, d)."""
     if state.plan.kind != "number":
         # A metric's curvature is far too large for clipped residuals.
-        law = (descent.dictionary, descent.weights, state.offset, state.label)
-        return classes.curvature(*law, state.records)
+        model = (descent.dictionary, descent.weights, state.offset, state.label)
+        return classes.curvature(*model, state.records)
     if not state.plan.loss.logarithmic:
         return descent.metric.undamped
     rows = simulated_rows(descent.dictionary)
@@ -86,4 +86,4 @@ def _of_metric(state: Any, descent: Descent) -> NDArray[np.float64]:
         is_metric = not state.plan.loss.logarithmic
         return descent.noise_covariance(None if is_metric else curvature_of(state, descent))
     covariance = descent.noise_covariance(curvature_of(state, descent))
-    return covariance * share_of_outputs(state.plan.outputs)
+    return covariance * fraction_of_outputs(state.plan.outputs)

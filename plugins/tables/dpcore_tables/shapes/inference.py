@@ -46,7 +46,7 @@ def shapes_of(
     dictionary: Dictionary,
     levels: Sequence[NDArray[np.float64]],
     weights: NDArray[np.float64],
-    spread: NDArray[np.float64],
+    covariance: NDArray[np.float64],
     errors: NDArray[np.float64],
     unit: float,
     candidates: int,
@@ -67,8 +67,10 @@ def shapes_of(
     coefficients = weights[1:]
     if len(tables):
         coefficients = np.concatenate([coefficients, tables.values[:, None]])
-    noise_law = Covariance(terms=spread[1:, 1:], curves=tables.roots())
-    null_law = Covariance(terms=errors[1:, 1:], curves=tables.roots(chance=True, wider=_WIDER))
+    noise_distribution = Covariance(terms=covariance[1:, 1:], curves=tables.roots())
+    null_distribution = Covariance(
+        terms=errors[1:, 1:], curves=tables.roots(chance=True, wider=_WIDER)
+    )
     effects = effects_of(domain, dictionary, levels, [table.pair for table in tables.tables])
     beyond = [np.zeros(len(effect.frequencies)) for effect in effects]
     if tails is not None:
@@ -79,10 +81,10 @@ def shapes_of(
                 points = encode_points(domain, column, effect.at[0])
                 functions = np.zeros((len(coefficients), len(points)))
                 functions[effect.active] = effect.functions
-                laws = (effect.frequencies, functions, spread[1:, 1:])
-                beyond[place] = tails.of_column(column, points, factor, *laws)
+                distributions = (effect.frequencies, functions, covariance[1:, 1:])
+                beyond[place] = tails.of_column(column, points, factor, *distributions)
     p_values = [
-        p_value_of(effect, coefficients, null_law, variances)
+        p_value_of(effect, coefficients, null_distribution, variances)
         for effect, variances in zip(effects, beyond, strict=True)
     ]
     found = set[int]()
@@ -95,8 +97,8 @@ def shapes_of(
     for place, (effect, p_value, variances) in enumerate(tests):
         shape = tuple(len(points) for points in effect.at)
         values = unit * effect.values(coefficients)
-        noise = unit * _widen(_deviations(noise_law.along(effect)), variances)
-        joint = unit * joint_band_of(effect, null_law, weights.shape[1], variances)
+        noise = unit * _widen(_deviations(noise_distribution.along(effect)), variances)
+        joint = unit * joint_band_of(effect, null_distribution, weights.shape[1], variances)
         frequencies, first = effect.frequencies, effect.owner[0]
         single_output = weights.shape[1] == 1
         shapes.append(
@@ -197,5 +199,5 @@ def joint_band_of(
     draws = generator.standard_normal((outputs, len(roots), _DRAWS))
     if outputs > 1:
         draws = (draws - draws.mean(axis=0)) * math.sqrt(outputs / (outputs - 1))
-    farthest = np.max([np.abs(roots.T @ draw).max(axis=0) for draw in draws], axis=0)
-    return np.asarray(float(np.quantile(farthest, 1 - _EACH)) * _widen(deviations, beyond))
+    diameter = np.max([np.abs(roots.T @ draw).max(axis=0) for draw in draws], axis=0)
+    return np.asarray(float(np.quantile(diameter, 1 - _EACH)) * _widen(deviations, beyond))

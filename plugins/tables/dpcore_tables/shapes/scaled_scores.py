@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from dpcore_tables.classes import BELOW, RAREST, gain, probabilities
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.plain_descent import Plain
-from dpcore_tables.shapes.fit_noise import noise_covariance, plain_of, share_of_outputs
+from dpcore_tables.shapes.fit_noise import fraction_of_outputs, noise_covariance, plain_of
 from dpcore_tables.synthetic_records import simulated_rows
 
 _SHRUNK, _TRUST = 1.5, 0.09  # chosen on tables that `docs/records/tables-measured.md` names
@@ -49,13 +49,13 @@ class ScaledScores:
     Args:
         factor: Of the weights, from 0.05 to 3.
         weights: Multiplied, shape (d, m). offset: Of the scores, shape (m,).
-        spread: Covariance of the noise in one output's weights then, shape (d, d).
+        deviation: Covariance of the noise in one output's weights then, shape (d, d).
     """
 
     factor: float
     weights: NDArray[np.float64]
     offset: NDArray[np.float64]
-    spread: NDArray[np.float64]
+    deviation: NDArray[np.float64]
 
     @classmethod
     def of_state(
@@ -69,16 +69,17 @@ class ScaledScores:
         """
         if state.plan.kind == "number" or state.plan.edition < 2:
             return None
-        noise, spread = state.noises["label"] / state.records, noise_covariance(state)
+        noise, deviation = state.noises["label"] / state.records, noise_covariance(state)
         dictionary, descent = state.descent.dictionary, state.descent
         levels: Sequence[NDArray[np.float64]] = ()
         if isinstance(descent, Plain):
-            plain, share = plain_of(state), share_of_outputs(state.plan.outputs)
-            errors, slope, levels = share * plain.error_covariance(), plain.slope(), plain.levels
+            plain, proportion = plain_of(state), fraction_of_outputs(state.plan.outputs)
+            errors = proportion * plain.error_covariance()
+            slope, levels = plain.slope(), plain.levels
         else:
-            law = (dictionary, descent.weights, state.offset, state.label)
-            errors, slope = spread, descent.slope(gain(*law) / BELOW)
-        facts = (state.label, noise, spread, slope, errors, levels)
+            model = (dictionary, descent.weights, state.offset, state.label)
+            errors, slope = deviation, descent.slope(gain(*model) / BELOW)
+        facts = (state.label, noise, deviation, slope, errors, levels)
         return cls.of(dictionary, weights, offset, *facts)
 
     @classmethod
@@ -87,9 +88,9 @@ class ScaledScores:
         dictionary: Dictionary,
         weights: NDArray[np.float64],
         offset: NDArray[np.float64],
-        shares: NDArray[np.float64],
+        proportions: NDArray[np.float64],
         noise: float,
-        spread: NDArray[np.float64],
+        deviation: NDArray[np.float64],
         slope: tuple[float, float],
         errors: NDArray[np.float64] | None = None,
         levels: Sequence[NDArray[np.float64]] = (),
@@ -98,13 +99,13 @@ class ScaledScores:
 
         Args:
             weights: Shape (d, m). offset: Shape (m,). spread: Of one output's weights, (d, d).
-            shares: Released, of the classes, or of two the second's, shape (m,).
+            proportions: Released, of the classes, or of two the second's, shape (m,).
             noise: Standard deviation of each share.
             slope: Of the gradients, with its standard deviation.
-            errors: Covariance of noise and chance, as far as it is known; `spread` if None.
+            errors: Covariance of noise and chance, as far as it is known; `deviation` if None.
             levels: Shares of the categories of made-up records, equally frequent ones if empty.
         """
-        errors = spread if errors is None else errors
+        errors = deviation if errors is None else errors
         rows = simulated_rows(dictionary, levels)
         covariance = np.cov(rows, bias=True)
         # The size of the weights says how much is signal, gradients how far they fall short.
@@ -113,9 +114,9 @@ class ScaledScores:
         return cls(
             factor=factor,
             weights=factor * weights,
-            offset=_shifted(rows, weights, offset, shares, factor, gamma),
-            spread=_scaled_spread(weights, covariance, spread, slope, errors)
-            + _offset_spread(shares, (1 - gamma) * noise, len(weights)),
+            offset=_shifted(rows, weights, offset, proportions, factor, gamma),
+            deviation=_scaled_covariance(weights, covariance, deviation, slope, errors)
+            + _offset_covariance(proportions, (1 - gamma) * noise, len(weights)),
         )
 
 
@@ -128,13 +129,13 @@ def _factors(
 
 
 def _gammas(
-    weights: NDArray[np.float64], covariance: NDArray[np.float64], spread: NDArray[np.float64]
+    weights: NDArray[np.float64], covariance: NDArray[np.float64], deviation: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """gamma of many fits, shapes (k, d, m) to (k,)."""
     # Per output: the variance of its scores, and what noise alone makes of it.
     variances = np.mean(np.sum(weights * (covariance @ weights), axis=1), axis=1)
-    law = covariance @ spread
-    noise, squares = float(np.trace(law)), float(np.sum(law * law.T))
+    model = covariance @ deviation
+    noise, squares = float(np.trace(model)), float(np.sum(model * model.T))
     freedom = max(weights.shape[2] - 1, 1) * noise**2 / max(squares, _TINY**2)
     chosen = _CHOSEN if weights.shape[2] == 1 else _CHOSEN_OF_SEVERAL
     likely = (chosen + math.sqrt(2 / max(freedom, 1.0))) * noise
@@ -146,12 +147,12 @@ def _shifted(
     rows: NDArray[np.float64],
     weights: NDArray[np.float64],
     offset: NDArray[np.float64],
-    shares: NDArray[np.float64],
+    proportions: NDArray[np.float64],
     factor: float,
     gamma: float,
 ) -> NDArray[np.float64]:
     """The offset with which made-up records have both shares' mixture, shape (m,)."""
-    released = np.clip(shares, RAREST, 1 - RAREST)
+    released = np.clip(proportions, RAREST, 1 - RAREST)
     if len(released) == 1:
         released = np.array([1 - released[0], released[0]])
     scores = rows.T @ weights
@@ -167,7 +168,7 @@ def _shifted(
     return offset if len(offset) == 1 else offset - offset.mean()
 
 
-def _scaled_spread(
+def _scaled_covariance(
     weights: NDArray[np.float64],
     covariance: NDArray[np.float64],
     spread: NDArray[np.float64],
@@ -195,9 +196,11 @@ def _scaled_spread(
     return np.asarray(np.einsum("kim,kjm->ij", fits, fits) / (count * weights.shape[1]))
 
 
-def _offset_spread(shares: NDArray[np.float64], noise: float, width: int) -> NDArray[np.float64]:
+def _offset_covariance(
+    proportions: NDArray[np.float64], noise: float, width: int
+) -> NDArray[np.float64]:
     """What the noise of released shares adds, as a movement of the intercept; shape (d, d)."""
-    likely = np.clip(shares, RAREST, 1 - RAREST)
+    likely = np.clip(proportions, RAREST, 1 - RAREST)
     # The derivative of an offset by its share.
     slopes = 1 / likely if len(likely) > 1 else 1 / (likely * (1 - likely))
     added = np.zeros((width, width))

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import INTERCEPT
 
-SHARES = {"slope.directions": 0.015, "slope.sums": 0.05}
-SHIFT_SHARE = 0.03
+FRACTIONS = {"slope.directions": 0.015, "slope.sums": 0.05}
+SHIFT_FRACTION = 0.03
 """Of one direction alone, which needs no Gram matrix."""
 
 LEAST_SIGNAL = 300.0
@@ -31,8 +31,8 @@ LEAST_SIGNAL = 300.0
 
 _WIDER = 2.0  # of a clip, in units of sigma where records times mu are 100
 _LEAST_SIGMA, _LEAST_SHIFTED = 0.5, 0.25  # of the labels' deviation: a quantile sees no long tail
-_LEAST_REACH = 1e-3
-_USUAL, _USUAL_SPREAD, _LEANING = 0.4, 0.2, 0.2  # of mean squares and means of the fit over h
+_LEAST_DIAMETER = 1e-3
+_USUAL, _USUAL_DEVIATION, _LEANING = 0.4, 0.2, 0.2  # of mean squares and means of the fit over h
 _SHIFT, _ONLY_SHIFT, _FACTOR = 0.3, 0.4, 0.3
 _NARROWEST, _WIDEST = 0.3, 3.0
 
@@ -51,19 +51,19 @@ def clip_of(signal: float, size: float) -> float:
     return min(_WIDER * math.sqrt(signal / 100) * size, 1.0)
 
 
-def reach_of(weights: NDArray[np.float64], sizes: NDArray[np.float64]) -> float:
+def diameter_of(weights: NDArray[np.float64], sizes: NDArray[np.float64]) -> float:
     """h: the fit's deviation, were its functions independent.
 
     Args:
         weights: Shape (d, 1). sizes: Shape (d - 1,).
     """
-    return max(math.sqrt(float(np.sum((weights[1:, 0] * sizes) ** 2))), _LEAST_REACH)
+    return max(math.sqrt(float(np.sum((weights[1:, 0] * sizes) ** 2))), _LEAST_DIAMETER)
 
 
-def directions(fitted: NDArray[np.float64], reach: float, width: int) -> NDArray[np.float64]:
+def directions(fitted: NDArray[np.float64], cutoff: float, width: int) -> NDArray[np.float64]:
     """chi of records, at most 1 long; shapes (n,) to (1, n) or (2, n)."""
     chi = np.ones((width, len(fitted)))
-    chi[1:] = np.clip(fitted / reach, -1.0, 1.0)
+    chi[1:] = np.clip(fitted / cutoff, -1.0, 1.0)
     return chi / math.sqrt(width)
 
 
@@ -72,12 +72,12 @@ class Calibration:
     """What is added to a fit's constant, and by what its functions are multiplied.
 
     Args:
-        spread: What the gradient's noise moved both by, shape (2, 2).
+        deviation: What the gradient's noise moved both by, shape (2, 2).
     """
 
     shift: float = 0.0
     factor: float = 1.0
-    spread: NDArray[np.float64] = attrs.field(factory=lambda: np.zeros((2, 2)))
+    deviation: NDArray[np.float64] = attrs.field(factory=lambda: np.zeros((2, 2)))
 
     @classmethod
     def of(
@@ -89,7 +89,7 @@ class Calibration:
         size: float,
         sigma: float,
         deviation: float,
-        reach: float,
+        cutoff: float,
     ) -> "Calibration":
         """From the last answer.
 
@@ -99,35 +99,37 @@ class Calibration:
         """
         # In units of a shift of the constant, and of a factor of the fit.
         width = len(gradient)
-        units = np.array([1.0, 1.0 / reach])[:width] / math.sqrt(width)
+        units = np.array([1.0, 1.0 / cutoff])[:width] / math.sqrt(width)
         shift = _SHIFT * deviation if width > 1 else _ONLY_SHIFT * size
         prior = np.diag((np.array([shift, _FACTOR])[:width] / units) ** 2)
-        law = curvature @ prior @ curvature + noise**2 * np.eye(width) + sigma**2 * curvature
-        gain = -units[:, None] * (prior @ curvature @ np.linalg.inv(law))
-        change, spread = np.zeros(2), np.zeros((2, 2))
+        model = curvature @ prior @ curvature + noise**2 * np.eye(width) + sigma**2 * curvature
+        gain = -units[:, None] * (prior @ curvature @ np.linalg.inv(model))
+        change, covariance = np.zeros(2), np.zeros((2, 2))
         change[:width] = gain @ gradient
-        spread[:width, :width] = noise**2 * gain @ gain.T
+        covariance[:width, :width] = noise**2 * gain @ gain.T
         factor = min(max(1 + float(change[1]), _NARROWEST), _WIDEST)
-        return cls(shift=float(change[0]), factor=factor, spread=spread)
+        return cls(shift=float(change[0]), factor=factor, deviation=covariance)
 
     def weights(self, fitted: NDArray[np.float64]) -> NDArray[np.float64]:
         """Multiplied, but for the intercept's; shape (d, 1)."""
         return np.concatenate([fitted[:1], self.factor * fitted[1:]])
 
     def moved(
-        self, spread: NDArray[np.float64], fitted: NDArray[np.float64]
+        self, covariance: NDArray[np.float64], fitted: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """How much the noise moved the weights: what it moved the fit by, multiplied, and what it
         moved both changes by. That they take back some of the former is not counted; shape (d, d).
 
         Args:
-            spread: Of the fit's weights, shape (d, d). fitted: Its weights, shape (d, 1).
+            deviation: Of the fit's weights, shape (d, d). fitted: Its weights, shape (d, 1).
         """
         factors = np.append(1.0, np.full(len(fitted) - 1, self.factor))
         # A shift of the constant is one of the intercept's weight over its function.
         changes = np.zeros((len(fitted), 2))
         changes[0, 0], changes[1:, 1] = 1 / INTERCEPT, fitted[1:, 0]
-        return np.asarray(factors[:, None] * spread * factors + changes @ self.spread @ changes.T)
+        return np.asarray(
+            factors[:, None] * covariance * factors + changes @ self.deviation @ changes.T
+        )
 
 
 def curvature_of(
@@ -140,8 +142,8 @@ def curvature_of(
         gram_matrix: Shape (2, 2). noise: On its diagonal.
     """
     error = noise / records
-    usual, spread, leaning = _USUAL / 2, _USUAL_SPREAD / 2, _LEANING / 2
-    trust = spread**2 / (spread**2 + error**2)
+    usual, deviation, leaning = _USUAL / 2, _USUAL_DEVIATION / 2, _LEANING / 2
+    trust = deviation**2 / (deviation**2 + error**2)
     square = usual + trust * (float(gram_matrix[1, 1]) / records - usual)
     square = min(max(square, usual / 4), 0.5)
     cross = float(gram_matrix[0, 1]) / records * leaning**2 / (leaning**2 + error**2 / 2)

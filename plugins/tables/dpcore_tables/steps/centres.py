@@ -34,14 +34,14 @@ class Centres:
     @classmethod
     def of(cls, dictionary: Dictionary, levels: Sequence[NDArray[np.float64]]) -> "Centres":
         """By the released shares of every declared column's categories, empty for numbers."""
-        laws = _Laws(dictionary.layout, levels)
+        distributions = _Laws(dictionary.layout, levels)
         terms = [tuple(term) for term in dictionary.terms.tolist()]
         places = {term: place for place, term in enumerate(terms)}
         sizes, mapping, squares = dictionary.sizes, np.eye(dictionary.width), np.ones(len(terms))
         for place, (column, level, second, second_level) in enumerate(terms):
-            mean, squares[place] = laws.of(column, level)
+            mean, squares[place] = distributions.of(column, level)
             if second != NONE:
-                other, square = laws.of(second, second_level)
+                other, square = distributions.of(second, second_level)
                 squares[place] *= square
                 sides = [(other, (column, level)), (mean, (second, second_level))]
                 # What is left of the product's mean once both columns' parts are gone.
@@ -66,11 +66,11 @@ class _Laws:
 
     def of(self, column: int, level: int) -> tuple[float, float]:
         """Of a number they are nearly 0 and 1, as its ranks are even."""
-        count, shares = self.layout.levels[column], self.levels[column]
+        count, proportions = self.layout.levels[column], self.levels[column]
         if not count:
             return 0.0, 1.0
         if count == 2:
-            mean = float(shares[1] - shares[0])
+            mean = float(proportions[1] - proportions[0])
             return mean, 1 - mean**2
-        share = float(shares[level])
-        return count**0.5 * (share - 1 / count), count * share * (1 - share)
+        proportion = float(proportions[level])
+        return count**0.5 * (proportion - 1 / count), count * proportion * (1 - proportion)

@@ -27,7 +27,7 @@ from dpcore_tables.classes import CLIP, probabilities
 from dpcore_tables.dictionary import INTERCEPT
 from dpcore_tables.sums import Rows, integer_rows, scores, softmax_residual
 
-SHARE = 0.03
+FRACTION = 0.03
 MOST = 8
 """Directions of scores at most."""
 
@@ -131,7 +131,7 @@ class ScoreMap:
 
     directions: Directions
     change: NDArray[np.float64]
-    spread: NDArray[np.float64]
+    deviation: NDArray[np.float64]
 
     @classmethod
     def of(
@@ -157,14 +157,14 @@ class ScoreMap:
         made_up, scale = rows.T @ weights + offset, records / rows.shape[1]
         likely = _likely(made_up)
         # p less its product, and dp/ds by central differences: shapes (n, m, m).
-        law = likely[:, :, None] * (np.eye(outputs) - likely[:, None, :])
+        model = likely[:, :, None] * (np.eye(outputs) - likely[:, None, :])
         slopes = np.stack(
             [_likely(made_up + move) - _likely(made_up - move) for move in _STEP * np.eye(outputs)],
             axis=2,
         ) / (2 * _STEP)
         curvature = _crossed(chi, xi, slopes) * scale
         prior = np.concatenate([[_SHIFT], directions.sizes]).repeat(outputs) ** 2
-        deviation = noise**2 * np.eye(len(prior)) + _crossed(chi, chi, law) * scale
+        deviation = noise**2 * np.eye(len(prior)) + _crossed(chi, chi, model) * scale
         gains, evidence, flat = [], [], gradient.reshape(-1)
         for width in _DEVIATIONS:
             variances = width**2 * prior
@@ -179,7 +179,7 @@ class ScoreMap:
             change -= change.mean(axis=1, keepdims=True)
         by_output = gain.reshape(len(chi), outputs, -1)
         spread = noise**2 * np.einsum("iav,jav->ij", by_output, by_output) / outputs
-        return cls(directions=directions, change=change, spread=spread)
+        return cls(directions=directions, change=change, deviation=spread)
 
     @property
     def ratio(self) -> float:
@@ -199,12 +199,12 @@ class ScoreMap:
         """The constants then, shape (m,)."""
         return np.asarray(fitted + self.change[0] - self.directions.middles @ self.change[1:])
 
-    def moved(self, spread: NDArray[np.float64]) -> NDArray[np.float64]:
+    def moved(self, covariance: NDArray[np.float64]) -> NDArray[np.float64]:
         """How much the noise moved one output's weights: that of the fit, and of the map. That the
         map takes back some of the former is not counted; shape (d, d)."""
-        steps = np.column_stack([np.zeros(len(spread)), self.directions.weights])
+        steps = np.column_stack([np.zeros(len(covariance)), self.directions.weights])
         steps[0] += np.concatenate([[1.0], -self.directions.middles]) / INTERCEPT
-        return np.asarray(self.ratio * spread + steps @ self.spread @ steps.T)
+        return np.asarray(self.ratio * covariance + steps @ self.deviation @ steps.T)
 
 
 def _likely(made_up: NDArray[np.float64]) -> NDArray[np.float64]:

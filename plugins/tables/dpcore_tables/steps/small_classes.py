@@ -24,14 +24,14 @@ BELOW = 0.15
 CURVATURES = {"two": 0.25, "several": 0.5}
 """Of the loss at most, by the kind of the target."""
 
-_TIME, _REACH = 1.75, 1.5
+_TIME, _CUTOFF = 1.75, 1.5
 _STEPS, _FEWEST, _WORK = 500, 40, 250_000_000
 _LEAST_TIME = 20.0
-_STEPS_IN_REACH = 3.0
-_LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.2, 1500.0, 100.0
+_STEPS_IN_RANGE = 3.0
+_LARGEST_LABEL, _TWO_FRACTIONS, _FRACTIONS = 0.2, 1500.0, 100.0
 
 
-def label_share(signal: float, outputs: int) -> float:
+def label_fraction(signal: float, outputs: int) -> float:
     """Of the budget, for the shares of classes: of few records more, as a model that finds nothing
     says their shares. A share s costs about K^2/(s (n mu)^2 log K) of the log loss of K classes,
     and more of two of which one is rare.
@@ -39,11 +39,13 @@ def label_share(signal: float, outputs: int) -> float:
     Args:
         signal: N mu. outputs: 1 of two classes, else K.
     """
-    noise = _TWO_SHARES if outputs == 1 else _SHARES * outputs**2 / math.log(outputs)
+    noise = _TWO_FRACTIONS if outputs == 1 else _FRACTIONS * outputs**2 / math.log(outputs)
     return min(noise / signal**2, _LARGEST_LABEL)
 
 
-def schedule(signal: float, share: float, width: int, curvature: float, records: int) -> Schedule:
+def schedule(
+    signal: float, proportion: float, width: int, curvature: float, records: int
+) -> Schedule:
     """Of a round: more signal, more and longer steps; more functions, fewer.
 
     Args:
@@ -51,10 +53,10 @@ def schedule(signal: float, share: float, width: int, curvature: float, records:
         records: N: large and wide tables take fewer steps.
     """
     # An empirical law of the time eta T, as that of numbers.
-    time = _TIME * math.sqrt(signal / 400) * signal * math.sqrt(share) * (15 / width) ** 0.25
+    time = _TIME * math.sqrt(signal / 400) * signal * math.sqrt(proportion) * (15 / width) ** 0.25
     # Rows are at most 1 long: steps contract up to twice the inverse of the curvature.
-    fastest = _REACH / curvature
+    fastest = _CUTOFF / curvature
     time = min(max(time, _LEAST_TIME), fastest * _STEPS)
     most = min(max(_WORK // (records * width), _FEWEST), _STEPS)
-    steps = min(max(math.ceil(_STEPS_IN_REACH * time / fastest), _FEWEST), most)
+    steps = min(max(math.ceil(_STEPS_IN_RANGE * time / fastest), _FEWEST), most)
     return Schedule(steps, min(time / steps, fastest))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.ranks import BINS, FARTHEST, Ranks
+from dpcore_tables.ranks import BINS, LIMIT, Ranks
 from dpcore_tables.synthetic_records import simulated_records
 
 BODY, TAIL = 256, 64
@@ -47,7 +47,7 @@ def tailed_records(
     strata += [np.arange(start, start + TAIL) for start in range(BODY, len(encoded), TAIL)]
     counts, numbers = np.zeros(len(encoded)), sorted({number for number, _ in tails})
     for (number, above), rows in zip(tails, strata[1:], strict=True):
-        counts[rows] = records * ranks.plain_shares[number, _end(above)] / TAIL
+        counts[rows] = records * ranks.plain_fractions[number, _end(above)] / TAIL
     # Tails of different columns are taken to be of different records, as far as there is room.
     counts[:BODY] = max(records - counts.sum(), _LEAST_BODY * records) / BODY
     for number in numbers:
@@ -55,7 +55,7 @@ def tailed_records(
         column = layout.starts[layout.numeric[number]]
         for rows in strata:
             order = generator.permutation(len(rows))
-            encoded[rows, column] = _spread_evenly(ranks, number, ends, order)
+            encoded[rows, column] = _distribute_evenly(ranks, number, ends, order)
     for number in numbers:
         column, mean = layout.starts[layout.numeric[number]], ranks.means[number]
         squares = (encoded[:, layout.encoded] - ranks.means) ** 2
@@ -82,7 +82,7 @@ def _end(above: bool) -> int:
     return BINS - 1 if above else 0
 
 
-def _spread_evenly(
+def _distribute_evenly(
     ranks: Ranks, number: int, ends: list[int], order: NDArray[np.intp]
 ) -> NDArray[np.float64]:
     """Encoded numbers at evenly spaced ranks of all bins but the tails', in this order; shape (k,).
@@ -90,10 +90,10 @@ def _spread_evenly(
     No more of a bin is used than the declared range, as no record is elsewhere. Most records in a
     bin that the range ends in are at that end: such numbers are mostly zeros.
     """
-    body = ranks.plain_shares[number]
+    body = ranks.plain_fractions[number]
     body[ends] = 0.0
     below = np.concatenate([[0.0], np.cumsum(body / body.sum())])
-    edges = ranks.means[number] + ranks.widths[number] * np.linspace(-FARTHEST, FARTHEST, BINS + 1)
+    edges = ranks.means[number] + ranks.widths[number] * np.linspace(-LIMIT, LIMIT, BINS + 1)
     edges = np.clip(edges, -1.0, 1.0)
     for bin_ in np.flatnonzero(body > _MOSTLY * body.sum()).tolist():
         if edges[bin_] == -1.0:

@@ -34,7 +34,7 @@ from dpcore_tables.ranks import (
     cells,
     likely_means,
     likely_variances,
-    released_shares,
+    released_proportions,
 )
 from dpcore_tables.residuals import UNCLIPPED, USUAL, Residuals, best_clip, measured
 from dpcore_tables.sums import EDGES, bins_of
@@ -44,7 +44,7 @@ _PATHS, _MOVES = 24, 2
 _MOST = 4
 """Numbers with tails that are walked again, those of the largest functions: it bounds the time."""
 
-_WIDER, _FAR = 1.2, 2.0
+_WIDER, _CUTOFF = 1.2, 2.0
 """By what deviations in a tail are widened, and from how many standard deviations of a number on.
 
 For what is in no path: which functions were chosen, and that the label need not go on as that of
@@ -87,20 +87,21 @@ class TailPaths:
         self,
         encoded: NDArray[np.float64],
         features: NDArray[np.float64],
-        spread: NDArray[np.float64],
+        covariance: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """What the paths add to the variance of scores by the noise, shape (n,).
 
         Args:
             encoded: Rows, shape (n, p). features: phi of them, shape (d, n).
-            spread: Covariance of the weights without them, shape (d, d).
+            covariance: Covariance of the weights without them, shape (d, d).
         """
         factors = features[0] / INTERCEPT
         scores = [
-            factors * (INTERCEPT * weights[0] + (weights[1:] * alone.sizes) @ alone.values(encoded))
-            for alone, weights in self.ends
+            factors
+            * (INTERCEPT * weights[0] + (weights[1:] * single.sizes) @ single.values(encoded))
+            for single, weights in self.ends
         ]
-        own, block = features[self.members], spread[np.ix_(self.members, self.members)]
+        own, block = features[self.members], covariance[np.ix_(self.members, self.members)]
         return self._beyond(self.columns, scores, encoded, own, block)
 
     def of_column(
@@ -110,7 +111,7 @@ class TailPaths:
         factor: float,
         frequencies: NDArray[np.float64],
         functions: NDArray[np.float64],
-        spread: NDArray[np.float64],
+        covariance: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """What the paths add to the variance of one column's own shape, shape (k,).
 
@@ -118,15 +119,15 @@ class TailPaths:
             encoded: Its points, shape (k, p). factor: By which rows are shortened.
             frequencies: Of the points, shape (k,).
             functions: Of every term what one unit of its weight adds there, shape (d - 1, k).
-            spread: Covariance of the terms' weights without the paths, shape (d - 1, d - 1).
+            covariance: Covariance of the terms' weights without the paths, shape (d - 1, d - 1).
         """
         shapes = []
-        for alone, weights in self.ends:
-            is_own = alone.terms[:, 0] == column
-            values = (weights[1:] * alone.sizes * is_own) @ alone.values(encoded)
+        for single, weights in self.ends:
+            is_own = single.terms[:, 0] == column
+            values = (weights[1:] * single.sizes * is_own) @ single.values(encoded)
             shapes.append(factor * (values - frequencies @ values))
         places = np.flatnonzero(self.members[1:])[self.ends[0][0].terms[:, 0] == column]
-        block = spread[np.ix_(places, places)]
+        block = covariance[np.ix_(places, places)]
         return self._beyond((column,), shapes, encoded, functions[places], block)
 
     def _beyond(
@@ -135,16 +136,16 @@ class TailPaths:
         values: list[NDArray[np.float64]],
         encoded: NDArray[np.float64],
         functions: NDArray[np.float64],
-        spread: NDArray[np.float64],
+        covariance: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """The variance over paths, less what is counted without them, and never below 0; all of it
         where a number of these columns is far from its mean."""
-        counted = np.einsum("in,ij,jn->n", functions, spread, functions)
-        alone = self.ends[0][0]
-        numbers = [alone.layout.numeric.index(column) for column in columns]
-        z = self.ranks.standard(encoded[:, alone.layout.encoded])[numbers]
+        counted = np.einsum("in,ij,jn->n", functions, covariance, functions)
+        single = self.ends[0][0]
+        numbers = [single.layout.numeric.index(column) for column in columns]
+        z = self.ranks.standard(encoded[:, single.layout.encoded])[numbers]
         distances = SPREAD * np.abs(z).max(axis=0)
-        widths = np.where(distances >= _FAR, _WIDER**2, 1.0)
+        widths = np.where(distances >= _CUTOFF, _WIDER**2, 1.0)
         added = np.maximum(widths * np.var(np.array(values), axis=0, ddof=1) - counted, 0.0)
         return np.asarray(added * np.minimum(distances / _NEAR, 1.0) ** 2)
 
@@ -235,7 +236,7 @@ class Walk:
         """Both rounds, by the rules of the release: the functions that moved, and their weights."""
         release = self.replay
         ranks = self.draw_ranks(noise)
-        residuals = self._look(release.offset - self.labels, "residuals", noise)
+        residuals = self._evaluation(release.offset - self.labels, "residuals", noise)
         first, residuals = self._round("screen", release.screened, ranks, None, residuals, noise)
         last, _ = self._round("fit", release.descent, ranks, first, residuals, noise)
         return last.dictionary, last.weights[:, 0]
@@ -245,23 +246,27 @@ class Walk:
         release, ranks = self.replay, self.replay.descent.dictionary.ranks
         layout, records, noises = release.plan.layout, release.records, release.noises
         numbers = [layout.numeric.index(column) for column in self.columns]
-        means, variances, shares = ranks.means.copy(), release.variances.copy(), ranks.shares.copy()
+        means, variances, proportions = (
+            ranks.means.copy(),
+            release.variances.copy(),
+            ranks.shares.copy(),
+        )
         blurred = means[numbers] + noises["means"] / records * noise.draw(len(numbers))
-        means[numbers] = likely_means(blurred, release.plan.farthest)
+        means[numbers] = likely_means(blurred, release.plan.limit)
         blurred = variances[numbers] + noises["squares"] / records * noise.draw(len(numbers))
         variances[numbers] = likely_variances(blurred, noises["squares"] / records)
-        drawn = Ranks.of(means, variances, shares)
+        drawn = Ranks.of(means, variances, proportions)
         encoded = self.encoded[:, layout.encoded]
         # The bins have moved: released counts, with what made-up records then add and lose.
         before, after = (cells(r.standard(encoded), BINS) for r in (ranks, drawn))
         for number in numbers:
-            counts = records * ranks.plain_shares[number] + noises["bins"] * noise.draw(BINS)
+            counts = records * ranks.plain_fractions[number] + noises["bins"] * noise.draw(BINS)
             counts += np.bincount(after[number], self.counts, BINS)
             counts -= np.bincount(before[number], self.counts, BINS)
-            shares[number] = released_shares(counts[None], noises["bins"], records)[0]
-        return Ranks.of(means, variances, shares)
+            proportions[number] = released_proportions(counts[None], noises["bins"], records)[0]
+        return Ranks.of(means, variances, proportions)
 
-    def _look(self, residuals: NDArray[np.float64], name: str, noise: Noise) -> Residuals:
+    def _evaluation(self, residuals: NDArray[np.float64], name: str, noise: Noise) -> Residuals:
         """A noisy histogram of their sizes."""
         release, deviation = self.replay, self.replay.noises[name]
         counts = deviation * noise.draw(len(EDGES))
@@ -287,24 +292,24 @@ class Walk:
         if before is not None:
             weights = kept(before.dictionary, before.weights, descent.dictionary)
             descent = attrs.evolve(descent, weights=weights)
-        share = release.plan.shares()[f"{name}.gradient"]
+        proportion = release.plan.shares()[f"{name}.gradient"]
         deviation, clip = release.noises[f"{name}.gradient"], 0.0
-        law = (1.0, residuals.sigma, UNCLIPPED)
+        model = (1.0, residuals.sigma, UNCLIPPED)
         for place, step in enumerate(released.steps):
             # Residuals of every made-up record: what moves here, and what stays as it was released.
             errors = release.offset - self.labels + own.T @ descent.weights[:, 0]
             errors += others @ step.weights[~members, 0]
-            is_look = place in round_.looks
-            if is_look:
-                residuals = self._look(errors, f"{name}.residuals", noise)
+            is_evaluation = place in round_.evaluations
+            if is_evaluation:
+                residuals = self._evaluation(errors, f"{name}.residuals", noise)
             # A clip holds from one look at residuals to the next, as in the release.
-            if is_look or place == 0:
-                unit = release.unit / math.sqrt(share)
+            if is_evaluation or place == 0:
+                unit = release.unit / math.sqrt(proportion)
                 clip = best_clip(residuals, unit, release.records, dictionary.width)
-                law = (residuals.below(clip), residuals.sigma, residuals.clipped(clip))
+                model = (residuals.below(clip), residuals.sigma, residuals.clipped(clip))
             gradient = own @ (self.counts * np.clip(errors, -clip, clip))
             gradient += clip * deviation * noise.draw(len(gradient))
-            descent = descent.after(gradient[:, None], clip * deviation, *law)
+            descent = descent.after(gradient[:, None], clip * deviation, *model)
         return descent, residuals
 
     def _start(
@@ -317,8 +322,8 @@ class Walk:
         noise: Noise,
     ) -> Descent:
         """With a metric of these functions, and the prior that they had in the round."""
-        release, alone = self.replay, dictionary.only(members[1:])
-        deviation, width = release.noises[f"{name}.metric"], alone.width
+        release, single = self.replay, dictionary.only(members[1:])
+        deviation, width = release.noises[f"{name}.metric"], single.width
         # A symmetric matrix with the noise of a released one: its upper part has less by a root.
         upper = np.triu(noise.draw(width, width), 1) / math.sqrt(2)
         gram_matrix = (own * self.counts) @ own.T
@@ -327,7 +332,7 @@ class Walk:
         metric = Metric.denoised(
             gram_matrix,
             deviation,
-            alone,
+            single,
             release.records,
             released.metric.curvature,
             DAMPING,
@@ -343,9 +348,9 @@ class Walk:
         )
         return attrs.evolve(
             whole,
-            dictionary=alone,
+            dictionary=single,
             metric=metric,
             prior=whole.prior[members[1:]],
             weights=whole.weights[members],
-            deviations=alone.deviations() if alone.is_ramp.any() else None,
+            deviations=single.deviations() if single.is_ramp.any() else None,
         )

@@ -16,19 +16,19 @@ from dpcore import (
     Query,
     Records,
     Refused,
-    SecretCoins,
+    SecretRandomness,
     Sensitivity,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.plan.planned_query import cost
 from dpcore.functions import Expansion, Interactive
 from dpcore.mechanism import from_real, to_real
-from dpcore.private.sampling import draw, draw_with, scheme_of_ask
+from dpcore.private.sampling import draw, draw_with, scheme_of_query
 from dpcore.sampling import Order, Sampling
 from dpcore_attacks.attacks.constructions import FAMILIES, starts
 from dpcore_attacks.attacks.neighbours import Pair, pair_of
 from dpcore_attacks.attacks.rows import Rows
-from dpcore_attacks.attacks.setting import Case, asks_of
+from dpcore_attacks.attacks.setting import Case, queries_of
 from dpcore_attacks.attacks.statistic import compute
 from dpcore_attacks.laws.attack_by_draws import (
     AttackByDraws,
@@ -69,7 +69,7 @@ class _Sampled:
     """One ask with its claim, and the mechanism that answers it."""
 
     case: Case
-    ask: Query
+    query: Query
     sampling: Sampling
     claim: Sensitivity
     mechanism: Mechanism
@@ -78,30 +78,32 @@ class _Sampled:
         self, records: Records, number: int, *, taking: int | None = None
     ) -> NDArray[np.float64]:
         """Real coordinates of the statistic of draw `number`; where row `taking` takes part."""
-        coins = SecretCoins.rehearsal(number)
-        stream = coins.sampling(0, self.ask.name, 1)
-        scheme = scheme_of_ask(self.sampling, 1, coins.sampling(0, self.ask.name, 0))
+        randomness = SecretRandomness.rehearsal(number)
+        stream = randomness.sampling(0, self.query.name, 1)
+        scheme = scheme_of_query(self.sampling, 1, randomness.sampling(0, self.query.name, 0))
         # On pilots the changed row always takes part, so that its movement is seen at all.
         sample = (
             draw(scheme, records, stream)
             if taking is None
             else draw_with(self.sampling, records, taking, stream)
         )
-        learner_coins = coins.learner(0, self.ask.name, 1)
-        statistic = compute(self.case.learner, self.ask, sample, self.case.public, learner_coins)
+        learner_randomness = randomness.learner(0, self.query.name, 1)
+        statistic = compute(
+            self.case.learner, self.query, sample, self.case.public, learner_randomness
+        )
         assert not isinstance(statistic, Expansion), "functions are not sampled"
-        return to_real(np.asarray(statistic).astype(self.ask.dtype))
+        return to_real(np.asarray(statistic).astype(self.query.dtype))
 
 
 def _amplified(case: Case, seed: int, draws: int, rate: float) -> str:
     # A small size too: there a sample is a large share, and amplification spares least.
     sizes = [case] if case.domain.at_most is None else [case, case.at_size(_SMALL)]
-    asks = [sampled for sized in sizes for sampled in _asks(sized, seed)]
-    skip_if(not asks, "it asks nothing of a sample that its price counts on")
+    queries = [sampled for sized in sizes for sampled in _asks(sized, seed)]
+    skip_if(not queries, "it asks nothing of a sample that its price counts on")
     # A union bound: the comparisons together fail a right claim with chance `rate` at most.
-    comparisons = len(asks) * len(_SCALES)
+    comparisons = len(queries) * len(_SCALES)
     rate_each = rate / comparisons
-    for sampled, scale in product(asks, _SCALES):
+    for sampled, scale in product(queries, _SCALES):
         _compare(sampled, scale, seed, draws, rate_each)
     return f"{comparisons} comparisons; {describe_limit(_DRAWS * draws, rate_each)}"
 
@@ -122,18 +124,18 @@ def _asks(case: Case, seed: int) -> Iterator[_Sampled]:
         # Other distances have no real direction to project the answers on.
         if query.distance not in (Distance.L1, Distance.L2, Distance.LINF):
             continue
-        for ask in asks_of(case, query.name, rng)[:1]:
-            yield _Sampled(case, ask, query.sampling, claim, cast(Mechanism, mechanism))
+        for planned_query in queries_of(case, query.name, rng)[:1]:
+            yield _Sampled(case, planned_query, query.sampling, claim, cast(Mechanism, mechanism))
 
 
 def _compare(sampled: _Sampled, scale: float, seed: int, draws: int, rate: float) -> None:
-    ask, claim = sampled.ask, sampled.claim
+    query, claim = sampled.query, sampled.claim
     try:
-        mechanism = sampled.mechanism.at(scale, ask, claim)
-        event = cost(mechanism, ask, claim)
+        mechanism = sampled.mechanism.at(scale, query, claim)
+        event = cost(mechanism, query, claim)
     except DpcoreError:
         return
-    release = mechanism.prepared(ask, claim)
+    release = mechanism.prepared(query, claim)
 
     def outputs(
         records: Records, along: NDArray[np.float64], start: int, count: int
@@ -141,9 +143,9 @@ def _compare(sampled: _Sampled, scale: float, seed: int, draws: int, rate: float
         result = np.empty((count, 1))
         # The sample and the noise of one draw share a key; draws do not.
         for k in range(count):
-            value = from_real(sampled.value(records, start + k), ask)
-            noise = SecretCoins.rehearsal(start + k).noise(0, ask.name, 1)
-            result[k, 0] = to_real(np.asarray(release(value, ask, noise))) @ along
+            value = from_real(sampled.value(records, start + k), query)
+            noise = SecretRandomness.rehearsal(start + k).noise(0, query.name, 1)
+            result[k, 0] = to_real(np.asarray(release(value, query, noise))) @ along
         return result
 
     def draw(
@@ -188,10 +190,10 @@ def _choose_pairs(sampled: _Sampled, seed: int) -> list[tuple[Pair, NDArray[np.f
         movement = (after - before).mean(axis=0)
         length = float(np.linalg.norm(movement))
         if length > 0:
-            spread = float(((before - before.mean(axis=0)) @ (movement / length)).std())
+            deviation = float(((before - before.mean(axis=0)) @ (movement / length)).std())
             unit = sampled.claim.unit
             # The noise at small scales is about 0.3 units, on top of what the sampling scatters.
-            ranked.append((length / (0.3 * unit + spread), length, pair, movement / length))
+            ranked.append((length / (0.3 * unit + deviation), length, pair, movement / length))
     best = sorted(ranked, key=lambda entry: -entry[0])[:1]
     by_length = [
         candidate

@@ -14,18 +14,23 @@ from dpcore import (
     REPLACE_LABEL,
     REPLACE_ONE,
     Adjacency,
-    PublicCoins,
+    PublicRandomness,
     Refused,
-    SecretCoins,
+    SecretRandomness,
     replace_features,
 )
 from dpcore.private.sampling import draw_rows
 from dpcore.sampling import Order
-from dpcore.sensitivity import AnySensitivity, HitLaw, OverCoins, SensitivityLaw
+from dpcore.sensitivity import (
+    AnySensitivity,
+    HitDistribution,
+    OverRandomness,
+    SensitivityDistribution,
+)
 from dpcore_attacks.attacks.counterexample import Counterexample
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.result import Finding
-from dpcore_attacks.attacks.setting import Case, Pathwise, asks_of
+from dpcore_attacks.attacks.setting import Case, Pathwise, queries_of
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laws.law import (
     RATE,
@@ -62,7 +67,7 @@ READS_PARAMETERS = Law(
 HOLDS = Law(
     "bound.holds", "No pair of neighbours moves the statistic farther than claimed (attacked)."
 )
-LAW_COVERS_ORDERS = Law(
+DISTRIBUTION_COVERS_ORDERS = Law(
     "bound.law-covers-orders",
     "A law over orders gives no movement a smaller chance of being exceeded than the orders drawn "
     "do, by what the bound says of each order (sampled).",
@@ -80,7 +85,7 @@ LAWS = (
     MONOTONE,
     ANY_ARGS,
     READS_PARAMETERS,
-    LAW_COVERS_ORDERS,
+    DISTRIBUTION_COVERS_ORDERS,
     HOLDS,
     COVERS_FALLBACK,
 )
@@ -97,7 +102,7 @@ RELATIONS = (
 
 REFUSED_EVERYWHERE = "it is refused for every relation and size"
 
-_COINS = 6  # fresh public keys for a bound that is a probability over them
+_KEYS = 6  # fresh public keys for a bound that is a probability over them
 _ORDERS = 1000  # drawn against a law, at most
 _RARE = 1e-4  # a count of broken keys that is less likely than this breaks such a bound
 
@@ -153,8 +158,8 @@ def bound_attacks(
         new_findings = _attack_keys(target, part, seed, known)
         findings += new_findings
         yield [Verdict(HOLDS, f.name, *_outcome(f)) for f in new_findings], new_findings
-    orders = partial(_law_covers_orders, case, seed, rate)
-    verdicts = [judge(LAW_COVERS_ORDERS, subject, orders)]
+    orders = partial(_distribution_covers_orders, case, seed, rate)
+    verdicts = [judge(DISTRIBUTION_COVERS_ORDERS, subject, orders)]
     # A search in which nothing ever moved is no test: say so instead of passing it.
     applicable = [f for f in findings if f.pairs and not f.reason]
     if applicable and not any(f.worst > 0 for f in applicable):
@@ -173,7 +178,7 @@ def covered(case: Case) -> Iterator[Case]:
 
     A smaller relation with the same value is part of the larger one and is left out.
     """
-    values: list[tuple[Adjacency, tuple[float | HitLaw, ...]]] = []
+    values: list[tuple[Adjacency, tuple[float | HitDistribution, ...]]] = []
     for relation in dict.fromkeys((case.adjacency, *RELATIONS)):
         related_case = case.under(relation)
         claims = related_case.safe_claims()
@@ -187,8 +192,8 @@ def covered(case: Case) -> Iterator[Case]:
         yield related_case
 
 
-def _movement(claim: AnySensitivity) -> float | HitLaw:
-    return claim.moved if isinstance(claim, SensitivityLaw) else claim.largest
+def _movement(claim: AnySensitivity) -> float | HitDistribution:
+    return claim.moved if isinstance(claim, SensitivityDistribution) else claim.largest
 
 
 def _finite_or_refused(case: Case) -> str:
@@ -257,13 +262,13 @@ def _any_args(case: Case, seed: int) -> str:
     rng, compared = np.random.default_rng(seed), 0
     for query, claim in claims:
         # Args come from earlier answers: a bound that read them would be priced after the fact.
-        for ask in asks_of(case, query.name, rng):
-            if ask.args is None:
+        for planned_query in queries_of(case, query.name, rng):
+            if planned_query.args is None:
                 continue
             compared += 1
-            stated_ask = attrs.evolve(ask, distance=query.distance)
+            stated_query = attrs.evolve(planned_query, distance=query.distance)
             claim_with_args = case.bound.sensitivity(
-                stated_ask, case.learner, case.public, case.adjacency
+                stated_query, case.learner, case.public, case.adjacency
             )
             fail_if(
                 claim_with_args != claim,
@@ -273,7 +278,7 @@ def _any_args(case: Case, seed: int) -> str:
     return f"{compared} asks"
 
 
-def _law_covers_orders(case: Case, seed: int, rate: float) -> str:
+def _distribution_covers_orders(case: Case, seed: int, rate: float) -> str:
     """Orders drawn as a run draws them, against the law's tail at every atom.
 
     A right law fails with probability at most `rate`: binomial tails, shared by all atoms.
@@ -282,7 +287,7 @@ def _law_covers_orders(case: Case, seed: int, rate: float) -> str:
     laws = (
         []
         if isinstance(claims, Refused)
-        else [(q, c) for q, c in claims if isinstance(c, SensitivityLaw)]
+        else [(q, c) for q, c in claims if isinstance(c, SensitivityDistribution)]
     )
     skip_if(not laws, "it states no law")
     closest = 0.0
@@ -293,17 +298,17 @@ def _law_covers_orders(case: Case, seed: int, rate: float) -> str:
         assert isinstance(query.sampling, Order), "a law is over orders"
         # Fewer draws of long orders: the work of each grows with its steps.
         draws = int(np.clip(2e7 / query.sampling.steps, 50, _ORDERS))
-        coins = SecretCoins.rehearsal(seed)
+        randomness = SecretRandomness.rehearsal(seed)
         movements = np.empty(draws)
         for number in range(draws):
-            stream = coins.sampling(0, query.name, number + 1)
+            stream = randomness.sampling(0, query.name, number + 1)
             rows = draw_rows(query.sampling, case.domain.records, stream)
             movements[number] = case.bound.along(query, case.learner, case.public, rows, 0)
-        levels = (0.0, *claim.law.atoms)
+        levels = (0.0, *claim.distribution.atoms)
         # The law's tail changes at its atoms alone, so that these levels are all there are.
         for level in levels:
             exceeded = int(np.count_nonzero(movements > level))
-            tail = min(1.0, claim.law.beyond(level))
+            tail = min(1.0, claim.distribution.beyond(level))
             # sf(k - 1) is the chance of k or more hits, were the stated tail true.
             fail_if(
                 scipy.stats.binom.sf(exceeded - 1, draws, tail) < rate / (len(levels) * len(laws)),
@@ -340,18 +345,19 @@ def _attack_keys(
     gammas = [
         claim.validity.gamma
         for _, claim in (() if isinstance(claims, Refused) else claims)
-        if isinstance(claim.validity, OverCoins)
+        if isinstance(claim.validity, OverRandomness)
     ]
     if not gammas:
         return falsify(case, effort, seed, known=counterexamples)
     # Over coins a few keys may break the claim with chance gamma each: attack several.
+    part = effort.share(_KEYS)
     attempts = [
-        falsify(attrs.evolve(case, coins=PublicCoins(1000 + key)), effort.share(_COINS), seed)
-        for key in range(_COINS)
+        falsify(attrs.evolve(case, randomness=PublicRandomness(1000 + key)), part, seed)
+        for key in range(_KEYS)
     ]
     broken = [findings for findings in attempts if any(f.broken for f in findings)]
     # More broken keys than chance allows: report the first of them.
-    if broken and scipy.stats.binom.sf(len(broken) - 1, _COINS, max(gammas)) < _RARE:
+    if broken and scipy.stats.binom.sf(len(broken) - 1, _KEYS, max(gammas)) < _RARE:
         return broken[0]
     return next((findings for findings in attempts if findings not in broken), attempts[0])
 

@@ -25,7 +25,7 @@ from dpcore.claims.pricing.unit_claims import clips_persons
 from dpcore.exact import Exact
 from dpcore.summing import sums_exactly
 from dpcore_attacks.attacks.rows import Rows
-from dpcore_attacks.attacks.setting import Case, asks_of
+from dpcore_attacks.attacks.setting import Case, queries_of
 from dpcore_attacks.laws.bounds.sums import exact_ratio, universe
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, skip_if
 
@@ -52,7 +52,7 @@ Total = Callable[[SummingLearner, Query, Records, Public], Exact]
 
 _PERSONS = 7
 _MOST = 60  # records of one of them
-_ASKS = 2  # of each query
+_QUERIES = 2  # of each query
 _PAIRS = 40  # persons that a search for two begins with
 _STEPS = 200  # records that it tries to change
 
@@ -64,11 +64,11 @@ def by_core(learner: SummingLearner, query: Query, records: Records, public: Pub
 
 def person_sum_verdicts(case: Case, total: Total = by_core, seed: int = 0) -> list[Verdict]:
     """The laws of one learner whose queries clip persons; none of any other."""
-    asks = _asks(case, seed)
-    if not asks:
+    queries = _asks(case, seed)
+    if not queries:
         return []
     subject = f"{type(case.learner).__name__}, {case.adjacency}"
-    trial = _Trial(case, asks, total, _records(case, seed))
+    trial = _Trial(case, queries, total, _records(case, seed))
     return [
         judge(WHOLE, subject, partial(_persons_add_up, trial, seed)),
         judge(CLIPPED, subject, partial(_clipped, trial)),
@@ -81,7 +81,7 @@ class _Trial:
     """A case with its asks, made-up records and the sum that is put to the test."""
 
     case: Case
-    asks: tuple[SumQuery, ...]
+    queries: tuple[SumQuery, ...]
     total: Total
     records: Records
 
@@ -105,8 +105,12 @@ def _asks(case: Case, seed: int) -> tuple[SumQuery, ...]:
         return ()
     clipping = [query for query in planned if clips_persons(query)]
     rng = np.random.default_rng([seed, 5])
-    asks = [ask for query in clipping for ask in asks_of(case, query.name, rng)[:_ASKS]]
-    return tuple(ask for ask in asks if clips_persons(ask))
+    queries = [
+        planned_query
+        for query in clipping
+        for planned_query in queries_of(case, query.name, rng)[:_QUERIES]
+    ]
+    return tuple(planned_query for planned_query in queries if clips_persons(planned_query))
 
 
 def _records(case: Case, seed: int) -> Records:
@@ -128,7 +132,7 @@ def _records(case: Case, seed: int) -> Records:
 
 def _persons_add_up(trial: _Trial, seed: int) -> str:
     rng = np.random.default_rng([seed, 6])
-    for query in trial.asks:
+    for query in trial.queries:
         # Sums are exact integers: equality is to the last bit, whatever the order.
         full_sum = trial.sum_of_rows(query, np.arange(len(trial.records)))
         person_sums = [
@@ -143,12 +147,12 @@ def _persons_add_up(trial: _Trial, seed: int) -> str:
             trial.sum_of_rows(query, rng.permutation(len(trial.records))) != full_sum,
             f"{query.name!r}: another order gives another sum",
         )
-    return f"{len(trial.asks)} sums over {len(trial.records)} records of {_PERSONS} persons"
+    return f"{len(trial.queries)} sums over {len(trial.records)} records of {_PERSONS} persons"
 
 
 def _clipped(trial: _Trial) -> str:
     longest = Fraction(0)
-    for query in trial.asks:
+    for query in trial.queries:
         clip = query.sum.person
         assert clip is not None, "it clips persons"
         # In units of the grid, as a fraction: no rounding can hide an excess.
@@ -172,8 +176,8 @@ def _apart(case: Case, total: Total, seed: int) -> str:
     assert not isinstance(claims, Refused), "skipped above"
     rng, widest = np.random.default_rng([seed, 7]), Fraction(0)
     trial = _Trial(case, _asks(case, seed), total, universe(case.domain, rng))
-    for query in trial.asks:
-        first, second = _farthest_persons(trial, query, rng)
+    for query in trial.queries:
+        first, second = _distant_persons(trial, query, rng)
         for planned, claim in claims:
             if planned.name != query.name or claim.distance not in query.norms:
                 continue
@@ -190,7 +194,7 @@ def _apart(case: Case, total: Total, seed: int) -> str:
     return f"up to {float(widest):.4g} of what is claimed (squared in l2)"
 
 
-def _farthest_persons(
+def _distant_persons(
     trial: _Trial, query: SumQuery, rng: np.random.Generator
 ) -> tuple[list[int], list[int]]:
     """What two persons add who are far apart: random ones, and then one record after another."""

@@ -30,7 +30,7 @@ from dpcore.exact import Exact
 from dpcore.summing import require_sum, sums_exactly
 from dpcore_attacks.attacks.movement import ALLOWANCE
 from dpcore_attacks.attacks.rows import Rows, cells_of
-from dpcore_attacks.attacks.setting import Case, asks_of
+from dpcore_attacks.attacks.setting import Case, queries_of
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge_all, run_if_planned, skip_if
 
 ADDITIVE = Law(
@@ -60,7 +60,7 @@ CELLS_AT_EDGES = Law(
 LAWS = (ADDITIVE, ROW_WISE, CLIPPED, SMALL_UNIVERSE, CELLS_AT_EDGES)
 
 _RECORDS = 60
-_ASKS = 4  # of each query
+_QUERIES = 4  # of each query
 _UNIVERSE = 150  # records, of which every pair is compared
 _JUMP = 1e-9  # of a contribution: between two doubles, nothing else moves it so far
 _MOST_CELLS = 64
@@ -106,10 +106,16 @@ class _Sums:
         return one_each(rows.project(raw, labels))
 
     @cached_property
-    def asks(self) -> list[SumQuery]:
+    def queries(self) -> list[SumQuery]:
         planned = run_if_planned(self.learner.queries, self.case.public)
-        asks_by_query = [asks_of(self.case, query.name, self.rng())[:_ASKS] for query in planned]
-        return [require_sum(ask, self.learner) for asks in asks_by_query for ask in asks]
+        planned_by_query = [
+            queries_of(self.case, query.name, self.rng())[:_QUERIES] for query in planned
+        ]
+        return [
+            require_sum(planned_query, self.learner)
+            for queries in planned_by_query
+            for planned_query in queries
+        ]
 
     def total(self, query: SumQuery, records: Records) -> Exact:
         # A fresh copy each time, so that no sum can lean on what an earlier one left behind.
@@ -150,18 +156,20 @@ def universe(domain: Domain, rng: np.random.Generator) -> Records:
 
 def _small_universe(trial: _Sums) -> str:
     """Of an exact sum, what a record moves it by does not depend on the others."""
-    records, shares = universe(trial.case.domain, trial.rng()), []
+    records, fractions = universe(trial.case.domain, trial.rng()), []
     for adjacency in (ADD_REMOVE, REPLACE_ONE):
         case = trial.case.under(adjacency)
         claims = case.safe_claims()
         if isinstance(claims, Refused):
             continue
         related = _Sums(case, 0)
-        for query in related.asks:
+        for query in related.queries:
             # A sum is additive, so that single records tell what any neighbour moves it by.
-            rows = [related.total(query, record).floats().reshape(-1) for record in records.alone()]
+            rows = [
+                related.total(query, record).floats().reshape(-1) for record in records.singles()
+            ]
             for claim in (claim for planned, claim in claims if planned.name == query.name):
-                movement = _farthest(np.array(rows), claim.distance, adjacency.membership)
+                movement = _largest_distance(np.array(rows), claim.distance, adjacency.membership)
                 limit = claim.largest
                 # `ALLOWANCE` is for this comparison in floats; the claim itself has no slack.
                 fail_if(
@@ -169,12 +177,12 @@ def _small_universe(trial: _Sums) -> str:
                     f"{query.name!r} moves by {movement:.9g} in {claim.distance} under "
                     f"{adjacency}, {limit:.9g} is claimed",
                 )
-                shares.append(movement / limit)
-    skip_if(not shares, "it claims nothing of any relation")
-    return f"{len(records)} records, up to {max(shares):.4g} of the claim"
+                fractions.append(movement / limit)
+    skip_if(not fractions, "it claims nothing of any relation")
+    return f"{len(records)} records, up to {max(fractions):.4g} of the claim"
 
 
-def _farthest(rows: NDArray[np.float64], distance: Distance, membership: bool) -> float:
+def _largest_distance(rows: NDArray[np.float64], distance: Distance, membership: bool) -> float:
     """The longest row, or the largest distance of two."""
     # A record that comes or goes moves the sum by its own row, a replaced one by two rows.
     if membership:
@@ -189,8 +197,8 @@ def _lengths(rows: NDArray[np.float64], distance: Distance) -> NDArray[np.float6
 
 def _additive(trial: _Sums) -> str:
     records, rng, sums = trial.records(), trial.rng(), 0
-    singles = [*records.alone()]
-    for query in trial.asks:
+    singles = [*records.singles()]
+    for query in trial.queries:
         full_sum = trial.total(query, records)
         one_by_one = [trial.total(query, single) for single in singles]
         fail_if(
@@ -216,7 +224,7 @@ def _additive(trial: _Sums) -> str:
 def _row_wise(trial: _Sums) -> str:
     records, compared = trial.records(), 0
     order = trial.rng().permutation(len(records))
-    for query in trial.asks:
+    for query in trial.queries:
         expected = trial.rows(query, records)
         if expected is None:
             continue
@@ -224,7 +232,10 @@ def _row_wise(trial: _Sums) -> str:
         settings = {
             "in another order": (order, records.take(order)),
             "among half of them": (order[::2], records.take(order[::2])),
-            **{f"alone ({n})": (np.array([n]), record) for n, record in enumerate(records.alone())},
+            **{
+                f"alone ({n})": (np.array([n]), record)
+                for n, record in enumerate(records.singles())
+            },
         }
         for setting, (places, subset) in settings.items():
             contributions = trial.rows(query, subset)
@@ -245,9 +256,9 @@ def _row_wise(trial: _Sums) -> str:
 
 def _clipped(trial: _Sums) -> str:
     longest = 0.0
-    for query in trial.asks:
+    for query in trial.queries:
         limit = Fraction(query.sum.clip) / Fraction(2) ** query.sum.unit
-        for record in trial.records().alone():
+        for record in trial.records().singles():
             integers = trial.total(query, record).integers()
             ratio = max(exact_ratio(integers, norm, limit) for norm in query.norms)
             fail_if(
@@ -271,7 +282,7 @@ def _cells_at_edges(trial: _Sums) -> str:
     cuts = trial.learner.cut_columns(domain)
     names = [name for name, rule in domain.rules.items() if type(rule) is Range and name in cuts]
     skip_if(not names, "it cuts no numbers")
-    for query, name, count in itertools.product(trial.asks, names, range(2, _MOST_CELLS)):
+    for query, name, count in itertools.product(trial.queries, names, range(2, _MOST_CELLS)):
         column = cast(Range, domain.rules[name])
         begins = np.array(equal_edges(column.low, column.high, count)[1:-1])
         # In a range that is narrow for where it lies, other edges are as near.

@@ -12,11 +12,17 @@ from itertools import product
 import attrs
 import numpy as np
 
-from dpcore import Domain, DpcoreError, Engine, Range, Records, SecretCoins
+from dpcore import Domain, DpcoreError, Engine, Range, Records, SecretRandomness
 from dpcore.encoding.tables import project_table
 from dpcore.exact import Exact
 from dpcore.private.engines.base import Task
-from dpcore.private.engines.selection import EVERYTHING, Coins, Complement, Selection, Smallest
+from dpcore.private.engines.selection import (
+    EVERYTHING,
+    BernoulliSelection,
+    Complement,
+    Selection,
+    Smallest,
+)
 from dpcore.records import Folded
 from dpcore.source import Columns, Part
 from dpcore_attacks.laws.law import (
@@ -196,10 +202,10 @@ def _same_bits(trial: Trial) -> str:
 
 
 def _selected(trial: Trial) -> str:
-    secret = SecretCoins.rehearsal(7)
+    secret = SecretRandomness.rehearsal(7)
     # A held-out split and a Poisson sample of the rest, both by the record's place.
     out = Smallest.of(secret.runtime("out").by_place, 90, _RECORDS)
-    sample = Coins(secret.runtime("sample").by_place, 1 << 61)
+    sample = BernoulliSelection(secret.runtime("sample").by_place, 1 << 61)
     places = np.arange(_RECORDS)
     inside = ~out.contains(0, _RECORDS) & sample.contains(0, _RECORDS)
     records = project_table(DOMAIN, trial.table())

@@ -26,10 +26,10 @@ from dpcore import (
     DpcoreError,
     Engine,
     Public,
-    PublicCoins,
+    PublicRandomness,
     Range,
     Records,
-    SecretCoins,
+    SecretRandomness,
     Sum,
     SumQuery,
 )
@@ -121,7 +121,10 @@ def _terms(a: Any, y: Any) -> tuple[Any, ...]:
 
 
 def _part(counted: bool) -> SumPart:
-    learner, public = PlainSums(counted=counted), Public(domain=_DOMAIN, coins=PublicCoins(1))
+    learner, public = (
+        PlainSums(counted=counted),
+        Public(domain=_DOMAIN, randomness=PublicRandomness(1)),
+    )
     (query,) = learner.queries(public)
     return SumPart(learner=learner, query=query, public=public)
 
@@ -282,7 +285,7 @@ def _selected(trial: _Trial) -> str:
     """A selection is by the place in the file: totals of it are right, or there are none."""
     stored = trial.served[0]
     count = len(stored.table["y"])
-    out = Smallest.of(SecretCoins.rehearsal(7).runtime("out").by_place, count // 7, count)
+    out = Smallest.of(SecretRandomness.rehearsal(7).runtime("out").by_place, count // 7, count)
     places = np.flatnonzero(Complement(out).contains(0, count))
     records = project_table(_DOMAIN, stored.table).take(places)
     refusals = []

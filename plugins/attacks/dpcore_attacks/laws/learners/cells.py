@@ -14,9 +14,9 @@ from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
 from dpcore_attacks.laws.learners.persons import LAWS as OF_PERSONS, person_verdicts
 
-ALONE = Law("domain.cells", "Replacing one record's cell moves no other record's row by a bit.")
+ONLY = Law("domain.cells", "Replacing one record's cell moves no other record's row by a bit.")
 
-LAWS = (ALONE, *OF_PERSONS)
+LAWS = (ONLY, *OF_PERSONS)
 
 _ROWS = 8
 _TRIALS = 40
@@ -53,13 +53,13 @@ def cell_verdicts(
             cell of the domain: what it converts, it converts before dpcore sees it.
     """
     subject = f"domain of {len(domain.columns)} columns"
-    verdicts = [judge(ALONE, subject, partial(_alone, domain, seed, containers, cells))]
+    verdicts = [judge(ONLY, subject, partial(_only, domain, seed, containers, cells))]
     if domain.people is not None:
         verdicts += person_verdicts(domain.people, seed=seed)
     return verdicts
 
 
-def _alone(
+def _only(
     domain: Domain, seed: int, containers: Mapping[str, Container], cells: Sequence[Any]
 ) -> str:
     rng, rows = np.random.default_rng(seed), Rows(domain)
@@ -90,7 +90,7 @@ def _require_same_rows(
     second: dict[str, Column] | None = None,
 ) -> None:
     """Rows of the first table are those of the second or, without one, of rows alone."""
-    beside = "when another record's cell is replaced" if second else "when it stands alone"
+    adjacent = "when another record's cell is replaced" if second else "when it stands alone"
 
     def encode(table: dict[str, Column], container: Container) -> Records:
         return project_table(domain, {name: container(column) for name, column in table.items()})
@@ -107,5 +107,5 @@ def _require_same_rows(
         fail_if(
             expected.features[0].tobytes() != encoded.features[i].tobytes()
             or expected.labels[0].tobytes() != encoded.labels[i].tobytes(),
-            f"a record encodes to another row {beside}",
+            f"a record encodes to another row {adjacent}",
         )

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, PublicCoins
+from dpcore import Domain, PublicRandomness
 from dpcore.models import FeatureMap
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.source_constants import written, written_rows
@@ -64,10 +64,10 @@ def _norm(
     """Structured rows at several keys, then ascent from the longest by ever smaller steps."""
     bound, longest = features.norm(domain), 0.0
     for key in range(_KEYS):
-        values = features.draw(domain, PublicCoins(key))(encoded)
+        values = features.draw(domain, PublicRandomness(key))(encoded)
         longest = max(longest, float(np.linalg.norm(values, axis=1).max()))
     rng = np.random.default_rng(seed)
-    transform = features.draw(domain, PublicCoins(0))
+    transform = features.draw(domain, PublicRandomness(0))
 
     def lengths(raw: NDArray[np.float64]) -> NDArray[np.float64]:
         projected = rows.project(raw, np.zeros(len(raw))).features
@@ -91,7 +91,7 @@ def _norm(
 def _shape(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
     width = features.width(domain)
     for count in (len(encoded), 1, 0):
-        values = np.asarray(features.draw(domain, PublicCoins(0))(encoded[:count]))
+        values = np.asarray(features.draw(domain, PublicRandomness(0))(encoded[:count]))
         fail_if(
             values.shape != (count, width),
             f"{count} rows became {values.shape}, the width is {width}",
@@ -101,12 +101,12 @@ def _shape(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -
 
 
 def _pure(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
-    first = features.draw(domain, PublicCoins(3))
+    first = features.draw(domain, PublicRandomness(3))
     expected = first(encoded).copy()
     np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
     # Another key and other rows in between: a cache must not survive them.
-    features.draw(domain, PublicCoins(4))(-encoded)
-    second_map = features.draw(domain, PublicCoins(3))
+    features.draw(domain, PublicRandomness(4))(-encoded)
+    second_map = features.draw(domain, PublicRandomness(3))
     for values in (first(encoded), second_map(encoded)):
         fail_if(
             not np.array_equal(expected, values), "equal coins and rows gave different features"
@@ -122,7 +122,7 @@ def _without_history(features: FeatureMap, domain: Domain, encoded: NDArray[np.f
     orders = (range(_BLOCKS), range(_BLOCKS)[::-1])
     values_by_block = []
     for numbers in orders:
-        transform = features.draw(domain, PublicCoins(3))
+        transform = features.draw(domain, PublicRandomness(3))
         values_by_block.append({number: transform(blocks[number]).copy() for number in numbers})
     for number in range(_BLOCKS):
         fail_if(
@@ -132,10 +132,10 @@ def _without_history(features: FeatureMap, domain: Domain, encoded: NDArray[np.f
 
 
 def _row_wise(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
-    """Alone, in halves, backwards, and beside a thousand rows as beside few: the same bits."""
+    """Single, in halves, backwards, and beside a thousand rows as beside few: the same bits."""
     half = len(encoded) // 2
     for key in range(_KEYS):
-        transform = features.draw(domain, PublicCoins(key))
+        transform = features.draw(domain, PublicRandomness(key))
         table_values = transform(encoded).copy()
         # Without determinism there is nothing to compare; another law tells of that.
         skip_if(
@@ -166,7 +166,7 @@ def _row_wise(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]
 
 
 def _columns(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
-    transform = features.draw(domain, PublicCoins(0))
+    transform = features.draw(domain, PublicRandomness(0))
     table_values, blocks = transform(encoded), list(transform.columns(encoded))
     fail_if(
         {block.shape[0] for block in blocks} != {len(encoded)},

@@ -47,8 +47,8 @@ class _Trial:
 def kernel_verdicts(kernel: Kernel, domain: Domain, seed: int = 0) -> list[Verdict]:
     """All laws of one kernel on one domain."""
     rows, rng = Rows(domain), np.random.default_rng(seed)
-    far = rows.structured(rng)
-    encoded = rows.project(far, np.zeros(len(far))).features
+    distance = rows.structured(rng)
+    encoded = rows.project(distance, np.zeros(len(distance))).features
     # Rows that are almost equal: there a kernel matrix is singular, and rounding shows.
     near = encoded[:1] + 1e-4 * (encoded[1:20] - encoded[:1])
     trial = _Trial(kernel, domain, np.vstack([encoded, near, np.zeros((1, encoded.shape[1]))]))

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Learner, Published, Query, Records, SecretCoins
+from dpcore import Answer, Learner, Published, Query, Records, SecretRandomness
 from dpcore.encoding.tables import project_table
 from dpcore.functions import FunctionLearner
 from dpcore.learner import AnyLearner, promises
@@ -38,7 +38,7 @@ from dpcore_attacks.laws.learners import private_side, processes
 QUERIES_PURE = Law(
     "learner.queries-pure", "The planned queries depend on the domain, the coins and mu only."
 )
-ASKS_AS_PLANNED = Law(
+QUERIES_AS_PLANNED = Law(
     "learner.asks-as-planned",
     "Every ask is a planned query with only args set, at most at_most times, and the asks end.",
 )
@@ -65,7 +65,7 @@ MODEL_REPLAYS = Law(
 
 LAWS = (
     QUERIES_PURE,
-    ASKS_AS_PLANNED,
+    QUERIES_AS_PLANNED,
     STATISTIC_PURE,
     TOTAL,
     INPUTS_UNCHANGED,
@@ -82,7 +82,7 @@ def learner_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
     """All laws of one learner at one domain; the case's bound plays no part."""
     checks: dict[Law, Callable[[_Trial], str]] = {
         QUERIES_PURE: _queries_pure,
-        ASKS_AS_PLANNED: _asks_as_planned,
+        QUERIES_AS_PLANNED: _queries_as_planned,
         STATISTIC_PURE: _statistic_pure,
         TOTAL: _total,
         INPUTS_UNCHANGED: _inputs_unchanged,
@@ -142,7 +142,7 @@ class _Trial:
         exchanges = conversation(self.case, None, self.rng(), scale)
         return [answer.value for _, _, answer in exchanges]
 
-    def asks(self) -> list[Query]:
+    def queries(self) -> list[Query]:
         """The asks of that run, at most twenty of them; a function is asked for as planned."""
         if isinstance(self.case.learner, FunctionLearner):
             return list(self.case.learner.queries(self.case.public))
@@ -151,9 +151,9 @@ class _Trial:
         return queries[:10] + queries[10:][-10:]
 
     def statistic(self, learner: AnyLearner, query: Query, records: Records) -> Statistic:
-        coins = SecretCoins.rehearsal(self.seed).learner(0, query.name, 1)
+        randomness = SecretRandomness.rehearsal(self.seed).learner(0, query.name, 1)
         sample = seen(query, records, self.seed)
-        return compute(learner, query, sample, self.case.public, coins)
+        return compute(learner, query, sample, self.case.public, randomness)
 
 
 def _speaker(trial: _Trial) -> Learner:
@@ -180,7 +180,7 @@ def _queries_pure(trial: _Trial) -> str:
     return f"{len(first)} queries"
 
 
-def _asks_as_planned(trial: _Trial) -> str:
+def _queries_as_planned(trial: _Trial) -> str:
     planned = {query.name: query for query in trial.case.learner.queries(trial.case.public)}
     allowed = sum(query.at_most for query in planned.values())
     # Answers of any size: no noise may lead to more asks than were planned.
@@ -188,9 +188,9 @@ def _asks_as_planned(trial: _Trial) -> str:
         counts: dict[str, int] = {}
         for _, query, _ in conversation(trial.case, None, trial.rng(), scale):
             counts[query.name] = counts.get(query.name, 0) + 1
-            asked_query = attrs.evolve(query, args=None)
-            if asked_query != planned.get(query.name):
-                raise BrokenLawError(_unplanned(trial, asked_query, planned))
+            requested_query = attrs.evolve(query, args=None)
+            if requested_query != planned.get(query.name):
+                raise BrokenLawError(_unplanned(trial, requested_query, planned))
             limit = planned[query.name].at_most
             fail_if(
                 counts[query.name] > limit,
@@ -221,7 +221,7 @@ def _unplanned(trial: _Trial, query: Query, planned: Mapping[str, Query]) -> str
 def _statistic_pure(trial: _Trial) -> str:
     compared = 0
     for pair in trial.pairs(9):
-        for query in trial.asks():
+        for query in trial.queries():
             learner = copy.deepcopy(trial.case.learner)
             first = trial.statistic(learner, query, pair.before)
             # Neighbouring records in between: whatever they leave behind would change the repeat.
@@ -244,7 +244,7 @@ def _total(trial: _Trial) -> str:
         not trial.case.learner.total, "it is not declared total; its guarantees assume no_failure"
     )
     count = 0
-    queries = trial.asks()
+    queries = trial.queries()
     for pair in trial.pairs(_PAIRS):
         for query, records in itertools.product(queries, (pair.before, pair.after)):
             value = trial.statistic(trial.case.learner, query, records)
@@ -257,7 +257,7 @@ def _total(trial: _Trial) -> str:
 def _inputs_unchanged(trial: _Trial) -> str:
     for pair in trial.pairs(3):
         records = pair.before
-        for query in trial.asks():
+        for query in trial.queries():
             args_before = copy.deepcopy(query.args)
             features, labels = records.features.tobytes(), records.labels.tobytes()
             trial.statistic(trial.case.learner, query, records)
@@ -279,9 +279,9 @@ def _inputs_unchanged(trial: _Trial) -> str:
         learner.update(state, answer)
         fail_if(not same(value, answer.value), f"{query.name!r}: update changed the answer")
         # States are values: the one before the update must still ask the same.
-        next_ask = learner.ask(state)
+        next_query = learner.ask(state)
         fail_if(
-            next_ask is None or next_ask != query or not _equal(query.args, next_ask.args),
+            next_query is None or next_query != query or not _equal(query.args, next_query.args),
             f"{query.name!r}: update changed the state it was given",
         )
     return f"{updates} answers"
@@ -318,19 +318,19 @@ def _transcript(trial: _Trial, records: Records, answers: list[NDArray[Any]]) ->
     learner = _speaker(trial)
     case = attrs.evolve(trial.case, learner=learner)
     state = learner.start(case.public)
-    answers_by_ask: list[Answer] = []
+    answers_by_query: list[Answer] = []
     numbered = zip(itertools.count(), conversation(case, iter(answers), trial.rng(), 1.0))
     for number, (_, _, answer) in numbered:
         query = learner.ask(state)
         if query is None:
             break
-        answers_by_ask.append(attrs.evolve(answer, query=query))
+        answers_by_query.append(attrs.evolve(answer, query=query))
         # The same instance computes a statistic, so that records could leak into its state.
         if number < 20:
             trial.statistic(learner, query, records)
         state = learner.update(state, answer)
     result = learner.model(state)
-    return transcript(answers_by_ask), private_side.digest_published(result, case, trial.seed)
+    return transcript(answers_by_query), private_side.digest_published(result, case, trial.seed)
 
 
 def _model_replays(trial: _Trial) -> str:

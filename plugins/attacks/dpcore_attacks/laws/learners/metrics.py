@@ -18,7 +18,7 @@ import numpy as np
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
-from dpcore.metrics.base import Held, Metric, ScoreLaw
+from dpcore.metrics.base import HoldOutPredictions, Metric, ScoreDistribution
 from dpcore.metrics.groups import Groups
 from dpcore.metrics.priced import PricedMetric
 from dpcore.rounding import gamma
@@ -62,7 +62,7 @@ _KINDS = 9
 class _Kinds:
     """A few kinds of records of one target: a hold-out is a list of their numbers."""
 
-    records: Held
+    records: HoldOutPredictions
 
     @classmethod
     def of(cls, target: Range | Classes, code: Written, rng: np.random.Generator) -> _Kinds:
@@ -88,21 +88,21 @@ class _Kinds:
         chosen = np.arange(len(truth))
         if len(chosen) > _KINDS:
             chosen = np.concatenate([chosen[:2], rng.permutation(chosen[2:])[: _KINDS - 2]])
-        records = Held(
+        records = HoldOutPredictions(
             predicted=predicted[chosen],
             truth=truth[chosen],
             target=target,
             groups=_GROUPS,
             codes=chosen % 3 - 1,
-            law=ScoreLaw(mean=scores[chosen], std=np.full(len(chosen), 0.1)),
+            distribution=ScoreDistribution(mean=scores[chosen], std=np.full(len(chosen), 0.1)),
             probabilities=None if probabilities is None else probabilities[chosen],
         )
         return cls(records)
 
-    def held(self, numbers: Sequence[int]) -> Held:
+    def predictions(self, numbers: Sequence[int]) -> HoldOutPredictions:
         """A hold-out with these kinds of records, in arrays of its own."""
         rows, records = np.asarray(numbers, dtype=np.intp), self.records
-        assert records.law is not None
+        assert records.distribution is not None
         arrays: dict[str, Any] = {
             "predicted": records.predicted[rows],
             "truth": records.truth[rows],
@@ -112,8 +112,10 @@ class _Kinds:
             arrays["probabilities"] = records.probabilities[rows]
         for array in arrays.values():
             array.flags.writeable = False  # a metric that writes into its hold-out raises
-        law = ScoreLaw(mean=records.law.mean[rows], std=records.law.std[rows])
-        return attrs.evolve(records, law=law, **arrays)
+        law = ScoreDistribution(
+            mean=records.distribution.mean[rows], std=records.distribution.std[rows]
+        )
+        return attrs.evolve(records, distribution=law, **arrays)
 
     def describe(self, *numbers: int) -> str:
         """Kinds in words: the prediction, or the stated probabilities, and the label."""
@@ -164,11 +166,11 @@ def _sensitivity(
     for kinds in targets:
         target, count = kinds.records.target, len(kinds.records.truth)
         # What the plan adds to the claim for the rounding of a statistic, at either neighbour.
-        room = 2 * (metric.reach(target) or 0.0) * gamma(8)
+        room = 2 * (metric.diameter(target) or 0.0) * gamma(8)
         for number, rest in enumerate(kinds.rests(sizes, rng)):
             # Each kind of record before the others or behind them: a place may count.
             first, last = ((), rest) if number % 2 else (rest, ())
-            holdouts = [kinds.held((*first, kind, *last)) for kind in range(count)]
+            holdouts = [kinds.predictions((*first, kind, *last)) for kind in range(count)]
             statistics = np.array([metric.statistic(holdout) for holdout in holdouts])
             claimed = metric.sensitivity(target, len(rest) + 1)
             movement = float(statistics.max() - statistics.min())
@@ -188,7 +190,7 @@ def _sensitivity(
 def _pure(metric: Metric, targets: Sequence[_Kinds], rng: np.random.Generator) -> str:
     """Forwards and then backwards through few hold-outs: a memory would differ."""
     holdouts = [
-        kinds.held(rng.choice(len(kinds.records.truth), size).tolist())
+        kinds.predictions(rng.choice(len(kinds.records.truth), size).tolist())
         for kinds in targets
         for size in (1, 2, *_SIZES)
     ]
@@ -201,7 +203,7 @@ def _pure(metric: Metric, targets: Sequence[_Kinds], rng: np.random.Generator) -
     return f"{len(holdouts)} hold-outs, twice"
 
 
-def _figures(metric: Metric, hold_out: Held) -> tuple[str, str]:
+def _figures(metric: Metric, hold_out: HoldOutPredictions) -> tuple[str, str]:
     """All that it tells of a hold-out, then what it states of a released number: texts, so that NaN
     equals itself.
     """

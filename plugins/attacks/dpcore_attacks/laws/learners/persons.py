@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import People
 from dpcore.private.bounding import Bounding
-from dpcore.randomness import SecretCoins
+from dpcore.randomness import SecretRandomness
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
 
 AT_MOST = Law("persons.at-most", "Of each person k records are used, or all if there are fewer.")
-ALONE = Law(
+ONLY = Law(
     "persons.alone", "Which of a person's records are used depends on no other person's records."
 )
 CUT = Law("persons.cut", "However records are cut into blocks, the same records are used.")
@@ -24,10 +24,10 @@ VALUE_FREE = Law("persons.value-free", "Which records are used depends on no val
 ONCE = Law("persons.once", "A run uses the same records in every query.")
 EVEN = Law("persons.even", "Each of a person's records is used equally often.")
 
-LAWS = (AT_MOST, ALONE, CUT, VALUE_FREE, ONCE, EVEN)
+LAWS = (AT_MOST, ONLY, CUT, VALUE_FREE, ONCE, EVEN)
 
 Block = Mapping[str, Sequence[Any]]
-Choose = Callable[[People, Sequence[Block], SecretCoins], NDArray[np.intp]]
+Choose = Callable[[People, Sequence[Block], SecretRandomness], NDArray[np.intp]]
 """Places of the used records of some blocks, ascending, at a run's secret coins."""
 
 VALUE = "value"
@@ -36,7 +36,9 @@ _DRAWS = 400
 _RARE = 1e-9  # chance that a right choice is called uneven
 
 
-def by_bounding(people: People, blocks: Sequence[Block], secret: SecretCoins) -> NDArray[np.intp]:
+def by_bounding(
+    people: People, blocks: Sequence[Block], secret: SecretRandomness
+) -> NDArray[np.intp]:
     """The choice of every run."""
     bounding = Bounding(people.records, secret.runtime("people").by_place)
     for block in blocks:
@@ -49,7 +51,7 @@ def person_verdicts(
 ) -> tuple[Verdict, ...]:
     """The laws of one choice."""
     checks = {
-        AT_MOST: _at_most, ALONE: _alone, CUT: _cut,
+        AT_MOST: _at_most, ONLY: _only, CUT: _cut,
         VALUE_FREE: _value_free, ONCE: _once, EVEN: _even,
     }  # fmt: skip
     subject = f"at most {people.records} records a person"
@@ -70,8 +72,8 @@ def _table(people: People, rng: np.random.Generator) -> Block:
     return {people.column: ids.tolist(), VALUE: rng.uniform(-1, 1, ids.size).tolist()}
 
 
-def _coins(rng: np.random.Generator) -> SecretCoins:
-    return SecretCoins.rehearsal(int(rng.integers(1 << 31)))
+def _randomness(rng: np.random.Generator) -> SecretRandomness:
+    return SecretRandomness.rehearsal(int(rng.integers(1 << 31)))
 
 
 def _rows_of(person: str, ids: Sequence[Any], rows: NDArray[np.intp]) -> list[int]:
@@ -82,7 +84,7 @@ def _at_most(people: People, choose: Choose, rng: np.random.Generator) -> str:
     for _ in range(_TRIALS):
         table = _table(people, rng)
         ids = table[people.column]
-        use_counts = Counter(ids[row] for row in choose(people, [table], _coins(rng)))
+        use_counts = Counter(ids[row] for row in choose(people, [table], _randomness(rng)))
         for person, size in Counter(ids).items():
             fail_if(
                 use_counts[person] != min(size, people.records),
@@ -91,19 +93,19 @@ def _at_most(people: People, choose: Choose, rng: np.random.Generator) -> str:
     return f"{_TRIALS} tables"
 
 
-def _alone(people: People, choose: Choose, rng: np.random.Generator) -> str:
+def _only(people: People, choose: Choose, rng: np.random.Generator) -> str:
     """Every other record becomes a stranger's, or one of a few persons'; places stay."""
     for _ in range(_TRIALS):
-        table, coins = _table(people, rng), _coins(rng)
+        table, randomness = _table(people, rng), _randomness(rng)
         ids = table[people.column]
-        before = choose(people, [table], coins)
+        before = choose(people, [table], randomness)
         # The fate of one person's records must not depend on who else is in the table.
         strangers = [f"o{number % int(rng.integers(1, 9))}" for number in range(len(ids))]
         ids_after = [
             person if person == "p0" else stranger
             for person, stranger in zip(ids, strangers, strict=True)
         ]
-        after = choose(people, [{**table, people.column: ids_after}], coins)
+        after = choose(people, [{**table, people.column: ids_after}], randomness)
         fail_if(
             _rows_of("p0", ids, before) != _rows_of("p0", ids_after, after),
             "other persons' records change which of a person's are used",
@@ -113,16 +115,16 @@ def _alone(people: People, choose: Choose, rng: np.random.Generator) -> str:
 
 def _cut(people: People, choose: Choose, rng: np.random.Generator) -> str:
     for _ in range(_TRIALS):
-        table, coins = _table(people, rng), _coins(rng)
+        table, randomness = _table(people, rng), _randomness(rng)
         count = len(table[people.column])
-        rows = choose(people, [table], coins)
+        rows = choose(people, [table], randomness)
         cuts = [0, *sorted(rng.integers(0, count, int(rng.integers(1, 5))).tolist()), count]
         blocks = [
             {name: column[first:last] for name, column in table.items()}
             for first, last in pairwise(cuts)
         ]
         fail_if(
-            not np.array_equal(rows, choose(people, blocks, coins)),
+            not np.array_equal(rows, choose(people, blocks, randomness)),
             "records that are cut into blocks are chosen otherwise",
         )
     return f"{_TRIALS} tables"
@@ -130,11 +132,11 @@ def _cut(people: People, choose: Choose, rng: np.random.Generator) -> str:
 
 def _value_free(people: People, choose: Choose, rng: np.random.Generator) -> str:
     for _ in range(_TRIALS):
-        table, coins = _table(people, rng), _coins(rng)
+        table, randomness = _table(people, rng), _randomness(rng)
         changed_table = {**table, VALUE: rng.uniform(-1, 1, len(table[VALUE])).tolist()}
         fail_if(
             not np.array_equal(
-                choose(people, [table], coins), choose(people, [changed_table], coins)
+                choose(people, [table], randomness), choose(people, [changed_table], randomness)
             ),
             "with other values other records are used",
         )
@@ -143,9 +145,11 @@ def _value_free(people: People, choose: Choose, rng: np.random.Generator) -> str
 
 def _once(people: People, choose: Choose, rng: np.random.Generator) -> str:
     for _ in range(_TRIALS):
-        table, coins = _table(people, rng), _coins(rng)
+        table, randomness = _table(people, rng), _randomness(rng)
         fail_if(
-            not np.array_equal(choose(people, [table], coins), choose(people, [table], coins)),
+            not np.array_equal(
+                choose(people, [table], randomness), choose(people, [table], randomness)
+            ),
             "a second query of the same run sees other records",
         )
     return f"{_TRIALS} tables"
@@ -157,7 +161,7 @@ def _even(people: People, choose: Choose, rng: np.random.Generator) -> str:
     table: Block = {people.column: ["p0"] * size, VALUE: list(range(size))}
     uses = np.zeros(size, dtype=int)
     for _ in range(_DRAWS):
-        uses[choose(people, [table], _coins(rng))] += 1
+        uses[choose(people, [table], _randomness(rng))] += 1
     # A union bound over the records, at the rare level of a right choice.
     worst = min(scipy.stats.binomtest(int(hits), _DRAWS, 0.5).pvalue for hits in uses)
     fail_if(

@@ -29,7 +29,7 @@ from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.models import LinearModel, ScoringModel
 from dpcore.models.features.identity import Identity
-from dpcore.randomness import LearnerCoins
+from dpcore.randomness import LearnerRandomness
 
 
 @attrs.frozen(kw_only=True)
@@ -44,7 +44,7 @@ class LabelSum(OneShot):
         return (Query(name="sum", shape=(1,), distance=Distance.L2),)
 
     def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+        self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
         """The sum of all labels, shape (1,)."""
         return np.array([records.labels.sum()])
@@ -79,7 +79,7 @@ class PlainMoments(SummingLearner, OneShot):
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
         """A linear model of the noisy correlations."""
         sums = answers["sums"]
-        features = Identity().draw(public.domain, public.coins)
+        features = Identity().draw(public.domain, public.randomness)
         weights = sums[:-1] / max(1.0, float(sums[-1]))
         return LinearModel(domain=public.domain, features=features, coefficients=weights)
 

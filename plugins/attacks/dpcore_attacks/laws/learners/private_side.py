@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Learner, PublicCoins, Published, Query, Records, SecretCoins
+from dpcore import Learner, PublicRandomness, Published, Query, Records, SecretRandomness
 from dpcore.encoding.tables import project_table
 from dpcore.functions import FunctionLearner
 from dpcore.learner import promises
@@ -43,7 +43,7 @@ NOTHING_LEFT = Law(
     "function has seen records, each with objects of its own: no global or class attribute "
     "carries anything from one to the other.",
 )
-COINS_KEEP_NOTHING = Law(
+RANDOMNESS_KEEPS_NOTHING = Law(
     "learner.coins-keep-nothing",
     "A statistic, and what is published, is the same with public coins that a private function "
     "had before: what it keeps there is a function of the coins alone.",
@@ -54,7 +54,7 @@ NOT_KEPT = Law(
     "would serve the next run the records of another.",
 )
 
-LAWS = (NOTHING_LEFT, COINS_KEEP_NOTHING, NOT_KEPT)
+LAWS = (NOTHING_LEFT, RANDOMNESS_KEEPS_NOTHING, NOT_KEPT)
 
 NO_MODEL = "it publishes no model: a run's answers are replayed by the core"
 
@@ -74,7 +74,7 @@ def private_side_verdicts(case: Case, subject: str, seed: int = 0) -> list[Verdi
     """All laws of one learner at one domain."""
     checks = {
         NOTHING_LEFT: _nothing_left,
-        COINS_KEEP_NOTHING: _coins_keep_nothing,
+        RANDOMNESS_KEEPS_NOTHING: _randomness_keeps_nothing,
         NOT_KEPT: _not_kept,
     }
     return judge_all(
@@ -104,11 +104,18 @@ def _nothing_left(case: Case, seed: int) -> str:
 
 
 def _digest_conversation(
-    case: Case, forced: list[NDArray[np.float64]], seed: int, coins: PublicCoins | None = None
+    case: Case,
+    forced: list[NDArray[np.float64]],
+    seed: int,
+    randomness: PublicRandomness | None = None,
 ) -> tuple[str, str]:
     """Digests of the asks and the model of a conversation with forced answers."""
     # Instances and coins of its own, as the public side of a run has.
-    own_case = _copy_case(case) if coins is None else attrs.evolve(_copy_case(case), coins=coins)
+    own_case = (
+        _copy_case(case)
+        if randomness is None
+        else attrs.evolve(_copy_case(case), randomness=randomness)
+    )
     learner = cast(Learner, own_case.learner)
     state, answers = learner.start(own_case.public), []
     for _, _, answer in conversation(_copy_case(case), iter(forced), generator(seed), 1.0):
@@ -142,7 +149,7 @@ def digest_published(result: Published, case: Case, seed: int) -> str:
     return published(model, arrays, describe(model))
 
 
-def _coins_keep_nothing(case: Case, seed: int) -> str:
+def _randomness_keeps_nothing(case: Case, seed: int) -> str:
     shared_case, compared = _copy_case(case), 0
     queries, forced = _made_up_run(case, seed)
     # One instance with its coins serves every dataset, beside a fresh one for each of them.
@@ -158,7 +165,7 @@ def _coins_keep_nothing(case: Case, seed: int) -> str:
         compared += 1
     fail_if(
         forced is not None
-        and _digest_conversation(case, forced, seed, shared_case.coins)
+        and _digest_conversation(case, forced, seed, shared_case.randomness)
         != _digest_conversation(case, forced, seed),
         "the public part found something of the records in its coins",
     )
@@ -193,8 +200,8 @@ def _made_up_run(case: Case, seed: int) -> tuple[list[Query], list[NDArray[np.fl
 
 def _copy_case(case: Case) -> Case:
     """The case with an instance and coins of its own."""
-    coins = PublicCoins(case.coins.key)
-    return attrs.evolve(case, learner=copy.deepcopy(case.learner), coins=coins)
+    randomness = PublicRandomness(case.randomness.key)
+    return attrs.evolve(case, learner=copy.deepcopy(case.learner), randomness=randomness)
 
 
 def generator(seed: int) -> np.random.Generator:
@@ -217,5 +224,5 @@ def neighbours(case: Case, seed: int, count: int) -> Iterator[Pair]:
 
 
 def _statistic(case: Case, query: Query, records: Records, seed: int) -> Statistic:
-    coins = SecretCoins.rehearsal(seed).learner(0, query.name, 1)
-    return compute(case.learner, frozen(query), seen(query, records, seed), case.public, coins)
+    randomness = SecretRandomness.rehearsal(seed).learner(0, query.name, 1)
+    return compute(case.learner, frozen(query), seen(query, records, seed), case.public, randomness)

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from dpcore import Query, Refused, SecretCoins
+from dpcore import Query, Refused, SecretRandomness
 from dpcore.functions import Process, ProcessQuery
 from dpcore.sensitivity import StepSensitivity
 from dpcore_attacks.attacks.setting import Case
@@ -53,10 +53,10 @@ def process_verdicts(case: Case, subject: str, seed: int = 0) -> list[Verdict]:
     )
 
 
-def _processes(case: Case, seed: int, coins: int = 0) -> Iterator[tuple[Query, Process]]:
+def _processes(case: Case, seed: int, randomness: int = 0) -> Iterator[tuple[Query, Process]]:
     """The processes of a few datasets, made with the learner's coins of this number."""
     for query in case.learner.queries(case.public):
-        secret = SecretCoins.rehearsal(coins).learner(0, query.name, 1)
+        secret = SecretRandomness.rehearsal(randomness).learner(0, query.name, 1)
         for records in datasets(case, seed):
             process = compute(case.learner, query, records, case.public, secret)
             skip_if(not isinstance(process, Process), "its statistics are no processes")
@@ -77,7 +77,7 @@ def _no_memory(case: Case, seed: int) -> str:
 
 
 def _no_noise(case: Case, seed: int) -> str:
-    pairs = zip(_processes(case, seed), _processes(case, seed, coins=1), strict=True)
+    pairs = zip(_processes(case, seed), _processes(case, seed, randomness=1), strict=True)
     count = 0
     for (_, process), (_, other_process) in pairs:
         fail_if(

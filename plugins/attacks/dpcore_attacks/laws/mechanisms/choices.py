@@ -75,7 +75,7 @@ def _rows_moved(trial: Trial) -> str:
     corner[0, 0] = 1.0
     # Beside a long row, from nothing, and one of several orthogonal rows made longer.
     pairs = (
-        (_beside(size, 0.0), _beside(size, unit)),
+        (_with(size, 0.0), _with(size, unit)),
         (0 * corner, unit**2 * corner),
         (np.eye(size), np.eye(size) + (2 + unit) * unit * corner),
     )
@@ -120,7 +120,7 @@ def _of_rows(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
     ]
 
 
-def _beside(size: int, length: float) -> NDArray[np.float64]:
+def _with(size: int, length: float) -> NDArray[np.float64]:
     """The Gram matrix of a row of that length, a long one in the same direction, and zero rows."""
     rows = np.zeros(size)
     rows[:2] = length, _LONG
@@ -138,11 +138,11 @@ def _opposed(trial: Trial, scale: float) -> Iterator[tuple[AttackByDraws, Attemp
         bench = trial.bench(size, scale)
         signs: NDArray[np.float64] = np.full(size, -1.0)
         signs[0] = 1.0
-        spread = {Distance.L1: size, Distance.L2: math.sqrt(size)}.get(trial.distance, 1.0)
+        deviation = {Distance.L1: size, Distance.L2: math.sqrt(size)}.get(trial.distance, 1.0)
         # At a tie, with the first coordinate about to overtake, and far from any tie.
         for base in (np.zeros(size), -0.5 * signs, 2.0 * np.arange(size)):
             before: NDArray[np.float64] = np.asarray(base, dtype=np.float64)
-            after = before + signs / spread
+            after = before + signs / deviation
             if not bench.takes(before) or not bench.takes(after):
                 before, after = np.rint(before), np.rint(before) + np.eye(size)[0]
             if bench.takes(before) and bench.takes(after):

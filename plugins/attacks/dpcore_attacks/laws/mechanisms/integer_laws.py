@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore import AdditiveNoise, IntegerLaw, SecretCoins
+from dpcore import AdditiveNoise, IntegerDistribution, SecretRandomness
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laws.law import RATE, Law, Verdict, fail_if, judge
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
@@ -27,7 +27,7 @@ _PARTS = 16  # remainders of a period are counted in so many parts
 _TAILS = (1e-1, 1e-2, 1e-3)  # probabilities of being far away, about
 
 
-def follows_law(
+def follows_distribution(
     case: MechanismCase, seed: int = 0, draws: int | None = None, rate: float = RATE
 ) -> Verdict:
     """The verdict on one mechanism's law, at several scales.
@@ -45,27 +45,27 @@ def _follows(case: MechanismCase, seed: int, count: int, rate: float) -> str:
     for number, scale in enumerate(SCALES):
         mechanism = case.at(scale)
         assert isinstance(mechanism, AdditiveNoise), "only these have such a law"
-        law, _ = mechanism.law_of(case.query, case.sensitivity)
-        noise = SecretCoins.rehearsal(seed).noise(number, case.query.name, 0)
+        law, _ = mechanism.distribution_of(case.query, case.sensitivity)
+        noise = SecretRandomness.rehearsal(seed).noise(number, case.query.name, 0)
         _compare(law, law.sample(count, noise), f"at scale {scale:g}", rate / len(SCALES))
     return f"{count} draws at each of {len(SCALES)} scales"
 
 
-def _compare(law: IntegerLaw, draws: NDArray[np.int64], where: str, rate: float) -> None:
+def _compare(law: IntegerDistribution, draws: NDArray[np.int64], where: str, rate: float) -> None:
     """Half of the rate is spent on the distribution function (Dvoretzky, Kiefer, Wolfowitz and
     Massart), half on counts of cells, which are binomial.
     """
     logs = law.log_weight(draws)
     fail_if(np.isneginf(logs).any(), f"{where}, integers of weight 0 were drawn")
-    reach = max(int(np.abs(draws).max()), law.start) + law.period
-    places = np.arange(-reach, reach + 1)
+    cutoff = max(int(np.abs(draws).max()), law.start) + law.period
+    places = np.arange(-cutoff, cutoff + 1)
     weights = np.exp(np.asarray(law.log_weight(places)) - float(np.max(logs)))
     # what lies beyond the table, of either side: one period of it, repeated
     beyond = weights[[*range(law.period), *range(-law.period, 0)]]
     beyond = beyond / math.expm1(law.decay)
     total = float(weights.sum() + beyond.sum())
     probabilities = weights / total
-    counts = np.bincount(draws + reach, minlength=places.size)
+    counts = np.bincount(draws + cutoff, minlength=places.size)
     left = float(beyond[: law.period].sum()) / total
     gap = np.abs(np.cumsum(counts) / draws.size - left - np.cumsum(probabilities)).max()
     missing = float(beyond.sum()) / total  # what the table leaves out: less than draws can tell
@@ -100,6 +100,6 @@ def _cells(
     order = np.argsort(-sizes, kind="stable")
     mass = np.cumsum(probabilities[order])
     for tail in _TAILS:
-        far = int(sizes[order][np.searchsorted(mass, tail)])
-        yield f"at least {far} steps above", places >= far
-        yield f"at least {far} steps below", places <= -far
+        distance = int(sizes[order][np.searchsorted(mass, tail)])
+        yield f"at least {distance} steps above", places >= distance
+        yield f"at least {distance} steps below", places <= -distance

@@ -165,13 +165,13 @@ def _by_loudness(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]
     samples = [Sample(p=p[:, :1], q=q[:, :1], what="one output")]
     pilot = np.concatenate([values[: len(values) // 5] for values in loudness])
     lowest = min(float(p.min()), float(q.min())) - 1.0
-    for share in _QUIET:
+    for fraction in _QUIET:
         # The limit is chosen on the first fifth of the releases, which `excess` does not test.
-        limit = float(np.quantile(pilot, share))
+        limit = float(np.quantile(pilot, fraction))
         p_outputs, q_outputs = (
             np.where(size <= limit, values[:, 0], lowest)[:, None]
             for size, values in zip(loudness, (p, q), strict=True)
         )
-        label = f"one output, where the others are among the {share:.0%} quietest"
+        label = f"one output, where the others are among the {fraction:.0%} quietest"
         samples.append(Sample(p=p_outputs, q=q_outputs, what=label))
     return samples

@@ -23,7 +23,7 @@ from dpcore_attacks.laws.attack_by_draws import (
 )
 from dpcore_attacks.laws.law import RATE, Law, Verdict, fail_if, judge, skip_if
 from dpcore_attacks.laws.mechanisms.choices import CHOICES, choices
-from dpcore_attacks.laws.mechanisms.integer_laws import FOLLOWS, follows_law
+from dpcore_attacks.laws.mechanisms.integer_laws import FOLLOWS, follows_distribution
 from dpcore_attacks.laws.mechanisms.joint_moves import TOGETHER, together
 from dpcore_attacks.laws.mechanisms.lattice import LATTICE, lattice
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
@@ -104,7 +104,7 @@ def laboratory_verdicts(
             if verdict.failed:
                 return
     if isinstance(mechanism, AdditiveNoise) and FOLLOWS in laws:
-        yield follows_law(case, seed, draws, rate)
+        yield follows_distribution(case, seed, draws, rate)
 
 
 def variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, Mechanism]]:
@@ -177,10 +177,10 @@ def _repeat_samples(p: NDArray[np.float64], q: NDArray[np.float64]) -> Iterator[
         ("after", p_outputs, q_outputs),
         ("before", q_outputs, p_outputs),
     ):
-        alone = np.setdiff1d(outputs, opposite)
+        single = np.setdiff1d(outputs, opposite)
         yield Sample(
-            p=np.isin(p, alone).astype(float),
-            q=np.isin(q, alone).astype(float),
+            p=np.isin(p, single).astype(float),
+            q=np.isin(q, single).astype(float),
             what=f"outputs that were seen {what} the movement alone",
         )
 

@@ -17,14 +17,14 @@ from dpcore import (
     Event,
     Mechanism,
     Query,
-    SecretCoins,
+    SecretRandomness,
     Sensitivity,
 )
 from dpcore.event import Direction
 from dpcore.mechanism import from_real, to_real
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.certify import certified, smallest
-from dpcore_attacks.laboratory.noise_streams import asks
+from dpcore_attacks.laboratory.noise_streams import query_streams
 from dpcore_attacks.laws.law import (
     RATE,
     BrokenLawError,
@@ -50,7 +50,7 @@ PREPARED = Law(
 EVERY_COORDINATE = Law(
     "mechanism.every-coordinate", "Noise reaches every real coordinate, imaginary parts included."
 )
-ASKS_INDEPENDENT = Law(
+QUERIES_INDEPENDENT = Law(
     "mechanism.asks-independent", "Two asks on equal records give independent answers."
 )
 ADJACENCY = Law("mechanism.event-adjacency", "An event is about the sensitivity's adjacency.")
@@ -67,7 +67,7 @@ LAWS = (
     NOISE_ONLY,
     PREPARED,
     EVERY_COORDINATE,
-    ASKS_INDEPENDENT,
+    QUERIES_INDEPENDENT,
     ADJACENCY,
     EVENT_MATCHES,
     FALLS_IN_SCALE,
@@ -181,7 +181,7 @@ def release_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
         NOISE_ONLY: _noise_only,
         PREPARED: _prepared,
         EVERY_COORDINATE: _every_coordinate,
-        ASKS_INDEPENDENT: _asks_independent,
+        QUERIES_INDEPENDENT: _queries_independent,
     }
     return judge_all(checks, case.name, case, seed) + priced_verdicts(case, seed)
 
@@ -218,7 +218,7 @@ def _start(case: MechanismCase, size: float = 0.0) -> NDArray[Any]:
 def _release(
     case: MechanismCase, value: NDArray[Any], seed: int, number: int = 1, scale: float = 1.0
 ) -> NDArray[Any]:
-    noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, number)
+    noise = SecretRandomness.rehearsal(seed).noise(0, case.query.name, number)
     mechanism = case.at(scale)
     # No law can compare the two, so that the way of runs is the one tested.
     if not mechanism.needs.stream:
@@ -280,7 +280,7 @@ def _prepared(case: MechanismCase, seed: int) -> str:
         release = case.at(scale).prepared(case.query, case.sensitivity)
         for number, size in [*asks, asks[0]]:
             value = _start(case, size)
-            noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, number)
+            noise = SecretRandomness.rehearsal(seed).noise(0, case.query.name, number)
             released = release(value, case.query, noise)
             fail_if(
                 not np.array_equal(released, _release(case, value, seed, number, scale)),
@@ -294,7 +294,7 @@ def _replicates(case: MechanismCase, seed: int, number: int) -> NDArray[np.float
     value, query = _start(case), case.query
     release = case.at(1.0).prepared(query, case.sensitivity)
     noises = (
-        SecretCoins.rehearsal(1000 * seed + k).noise(0, query.name, number)
+        SecretRandomness.rehearsal(1000 * seed + k).noise(0, query.name, number)
         for k in range(_REPLICATES)
     )
     return np.array([to_real(np.asarray(release(value, query, noise))) for noise in noises])
@@ -322,7 +322,7 @@ def _constant(case: MechanismCase, released: NDArray[np.float64], seed: int) -> 
     return all(np.array_equal(to_real(_release(case, value, seed)), released) for value in values)
 
 
-def _asks_independent(case: MechanismCase, seed: int) -> str:
+def _queries_independent(case: MechanismCase, seed: int) -> str:
     """Correlation of the signs of the deviations, coordinate by coordinate; six deviations."""
     first, second = (_replicates(case, seed, number) for number in (1, 2))
     skip_if(
@@ -357,10 +357,10 @@ def _moves(case: MechanismCase) -> Iterator[tuple[NDArray[np.float64], Event]]:
         yield axes[0], event
         return
     yield unit * axes[0], event
-    spread = {Distance.L1: unit / size, Distance.L2: unit / math.sqrt(size), Distance.LINF: unit}
+    deviation = {Distance.L1: unit / size, Distance.L2: unit / math.sqrt(size), Distance.LINF: unit}
     if size > 1:
         yield -unit * axes[-1], event
-        yield np.full(size, spread[case.query.distance]), event
+        yield np.full(size, deviation[case.query.distance]), event
     if (lesser := case.at(1.0).event(case.query, case.sensitivity, unit / 2)) != event:
         yield unit / 2 * axes[0], lesser
 
@@ -395,10 +395,10 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
     level = rate / (len(moves) * len(_EPSILONS) * 2 * 2)
     closest = 0.0
     release = case.at(1.0).prepared(case.query, case.sensitivity)
-    coins = SecretCoins.rehearsal(seed)
+    randomness = SecretRandomness.rehearsal(seed)
 
     def released(value: NDArray[Any], side: int) -> NDArray[np.float64]:
-        words = asks(coins.noise(1, case.query.name, 2 + side))
+        words = query_streams(randomness.noise(1, case.query.name, 2 + side))
         values = (release(value, case.query, noise) for noise in islice(words, draws))
         return np.array([to_real(np.asarray(outputs)) for outputs in values])
 

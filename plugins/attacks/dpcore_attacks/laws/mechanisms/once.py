@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from dpcore import REPLACE_ONE, Ledger, SecretCoins
+from dpcore import REPLACE_ONE, Ledger, SecretRandomness
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.ledger import Charge
 from dpcore.single_use import SingleUse
@@ -35,8 +35,8 @@ def not_doubled(subject: str, thing: SingleUse, use: Callable[[], object]) -> Ve
 
 def once_verdicts() -> Iterator[Verdict]:
     """The law for the coins and the reservations that every run rests on."""
-    coins = SecretCoins.draw()
-    yield not_doubled("SecretCoins", coins, lambda: coins.noise(0, "query", 1))
+    randomness = SecretRandomness.draw()
+    yield not_doubled("SecretRandomness", randomness, lambda: randomness.noise(0, "query", 1))
     charge = Charge.of(GaussianEvent(mu=0.1, adjacency=REPLACE_ONE))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "kit.ledger"

@@ -14,8 +14,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Distance, DpcoreError, Mechanism, Plan, SecretCoins
-from dpcore.claims.plan.planned_query import Ask
+from dpcore import Distance, DpcoreError, Mechanism, Plan, SecretRandomness
+from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.errors import NoClaimError, ReleaseError
 from dpcore.mechanism import from_real, to_real
 from dpcore_attacks.audits.auditor import audit_samples
@@ -23,7 +23,7 @@ from dpcore_attacks.audits.claims import Curve
 from dpcore_attacks.audits.features import NAMES, Comparison
 from dpcore_attacks.audits.run_audit import audit_run, runs_within
 from dpcore_attacks.effort import FEWEST, Effort
-from dpcore_attacks.laboratory.noise_streams import asks
+from dpcore_attacks.laboratory.noise_streams import query_streams
 from dpcore_attacks.laws.law import RATE, Law, NotApplicableError, Verdict, fail_if, judge, skip_if
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
 
@@ -69,9 +69,11 @@ def _curve_audited(case: MechanismCase, seed: int, draws: int, rate: float) -> s
     sample_counts = []
     for number, scale in enumerate(_SCALES):
         mechanism = case.at(scale)
-        ask = Ask(query=case.query, sensitivity=case.sensitivity, mechanism=mechanism, share=1.0)
-        claim = Curve.of_event(ask.event(), _DELTA)
-        before, after = _outputs(ask, mechanism, 2 * seed + number, draws)
+        planned_query = PlannedQuery(
+            query=case.query, sensitivity=case.sensitivity, mechanism=mechanism, share=1.0
+        )
+        claim = Curve.of_event(planned_query.event(), _DELTA)
+        before, after = _outputs(planned_query, mechanism, 2 * seed + number, draws)
         raw = [f"coordinate {k}" for k in range(case.query.real_size)]
         # Two scales share the rate, half of it each.
         (audit,) = audit_samples(
@@ -87,30 +89,30 @@ def _curve_audited(case: MechanismCase, seed: int, draws: int, rate: float) -> s
     return ", ".join(sample_counts)
 
 
-def _step(case: Ask) -> NDArray[np.float64]:
+def _step(case: PlannedQuery) -> NDArray[np.float64]:
     """A movement of the claimed size; over all coordinates where the distance is l2 or linf."""
     size, unit = case.query.real_size, case.sensitivity.largest
     if case.query.distance is Distance.HAMMING:
         return np.asarray(np.eye(size)[0])
     if case.query.distance is Distance.L1:
         return np.asarray(unit * np.eye(size)[0])
-    spread = unit / math.sqrt(size) if case.query.distance is Distance.L2 else unit
-    return np.full(size, spread)
+    deviation = unit / math.sqrt(size) if case.query.distance is Distance.L2 else unit
+    return np.full(size, deviation)
 
 
 def _outputs(
-    ask: Ask, mechanism: Mechanism, seed: int, draws: int
+    planned_query: PlannedQuery, mechanism: Mechanism, seed: int, draws: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Features of releases of either value, shape (draws, columns)."""
-    query, compare = ask.query, Comparison(ask)
+    query, compare = planned_query.query, Comparison(planned_query)
     first = np.zeros(query.real_size)
-    second = first + _releasable(ask, mechanism, _step(ask))
-    coins = SecretCoins.rehearsal(10_000 + seed)
-    release = mechanism.prepared(query, ask.taken)
+    second = first + _releasable(planned_query, mechanism, _step(planned_query))
+    randomness = SecretRandomness.rehearsal(10_000 + seed)
+    release = mechanism.prepared(query, planned_query.taken)
 
     def rows(side: int) -> NDArray[np.float64]:
         value: NDArray[Any] = from_real((first, second)[side], query)
-        words = asks(coins.noise(side, query.name, 0))
+        words = query_streams(randomness.noise(side, query.name, 0))
         releases = (
             to_real(np.asarray(release(value, query, noise))) for noise in islice(words, draws)
         )
@@ -119,14 +121,18 @@ def _outputs(
     return rows(0), rows(1)
 
 
-def _releasable(ask: Ask, mechanism: Mechanism, step: NDArray[np.float64]) -> NDArray[np.float64]:
+def _releasable(
+    planned_query: PlannedQuery, mechanism: Mechanism, step: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """The step, or one whole number where the mechanism takes no others."""
-    noise = SecretCoins.rehearsal(0).noise(0, ask.query.name, 1)
+    noise = SecretRandomness.rehearsal(0).noise(0, planned_query.query.name, 1)
     try:
-        mechanism.release(from_real(step, ask.query), ask.query, ask.taken, noise)
+        mechanism.release(
+            from_real(step, planned_query.query), planned_query.query, planned_query.taken, noise
+        )
     except DpcoreError:
         integer_step = np.zeros_like(step)
-        integer_step[0] = math.floor(ask.sensitivity.largest)
+        integer_step[0] = math.floor(planned_query.sensitivity.largest)
         return integer_step
     return step
 
@@ -144,8 +150,8 @@ def run_verdicts(
 ) -> Iterator[Verdict]:
     """One verdict an example; they share pairs and samples. A run of k answers counts as k."""
     for example in examples:
-        share = effort.share(len(examples))
-        yield judge(RUN_AUDITED, example.name, partial(_run_audited, example, share, seed, rate))
+        fraction = effort.share(len(examples))
+        yield judge(RUN_AUDITED, example.name, partial(_run_audited, example, fraction, seed, rate))
 
 
 def _run_audited(example: Priced, effort: Effort, seed: int, rate: float) -> str:

@@ -29,7 +29,7 @@ from dpcore_attacks.laws.attack_by_draws import (
 from dpcore_attacks.laws.law import RATE, Law, Verdict, judge, skip_if
 from dpcore_attacks.laws.oracles.interactive import InteractiveCase
 
-FAR_POINTS = Law(
+DISTANT_POINTS = Law(
     "interactive.event-at-far-points",
     "No event of one answer exceeds the price of all questions, where answers at points that are "
     "far from one another are pooled (attacked by many draws).",
@@ -48,20 +48,20 @@ FEW_ANSWERS = Law(
     statistical=True,
 )
 
-LAWS = (FAR_POINTS, ONE_QUESTION, FEW_ANSWERS)
+LAWS = (DISTANT_POINTS, ONE_QUESTION, FEW_ANSWERS)
 
 _SIDE = 5  # points along each axis
 _AXES = 3
 _SPACINGS = (1.0, 4.0, 16.0)
 _APART = 1e-12  # of K(x, x): what two of the points may have in common
-_SHARE = 0.3  # oracles at far points, of the transcripts of a game
+_FRACTION = 0.3  # oracles at far points, of the transcripts of a game
 _FEWEST = 30  # oracles of either function
 _MORE = 8  # times as many, where the first ones are suspicious
 _STREAMS = 6  # at which answers must depend on the function at their own point alone
 _EXACT = 1e-9  # of a movement
 
 _SUMS = 10  # as many draws at one point as transcripts of a game
-_MOST_ASKS = 16
+_MOST_QUERIES = 16
 _DEAR = (0.0, 1.0)  # where curves are compared that are composed for every number
 
 _COUNTS = 4  # as many draws of few answers as transcripts of a game
@@ -85,10 +85,10 @@ def answers_verdict(
     return judge(law, case.name, partial(_CHECKS[law], case, seed, count, rate))
 
 
-def _far_points(case: InteractiveCase, seed: int, transcripts: int, rate: float) -> str:
+def _distant_points(case: InteractiveCase, seed: int, transcripts: int, rate: float) -> str:
     """A function that moves by the claim at every point, for an oracle that looks at each alone."""
     duel = case.duel()
-    skip_if(duel.mechanism.asks != 1, "its price is of several answers together")
+    skip_if(duel.mechanism.query_count != 1, "its price is of several answers together")
     points = _unrelated_points(case)[: duel.mechanism.most_points]
     skip_if(len(points) < 2, "no two points of the domain have nothing in common")
     # Each point's own term has exactly the claimed norm, and the points share nothing.
@@ -97,7 +97,7 @@ def _far_points(case: InteractiveCase, seed: int, transcripts: int, rate: float)
     before = Expansion(kernel=case.query.kernel, points=points, coefficients=0 * steps)
     after = attrs.evolve(before, coefficients=steps)
     _require_local(duel, before, after, seed)
-    first = max(_FEWEST, round(_SHARE * transcripts))
+    first = max(_FEWEST, round(_FRACTION * transcripts))
     # A second look on fresh oracles, only where the first is suspicious.
     starts = 40_000_000 + 200_000 * seed, 60_000_000 + 200_000 * seed
     attack = AttackByDraws(
@@ -156,14 +156,14 @@ def _require_local(duel: Duel, before: Expansion, after: Expansion, seed: int) -
 def _one_question(case: InteractiveCase, seed: int, transcripts: int, rate: float) -> str:
     """As many answers as were paid for, up to 16, at points next to one another; their sum."""
     duel = case.duel()
-    asks = min(duel.mechanism.asks, duel.mechanism.most_points, _MOST_ASKS)
-    far_point = case.points[int(np.argmax(np.abs(duel.difference(case.points))))]
+    query_count = min(duel.mechanism.query_count, duel.mechanism.most_points, _MOST_QUERIES)
+    distant_point = case.points[int(np.argmax(np.abs(duel.difference(case.points))))]
     # Points next to one another: the sum of their answers moves as one answer many times.
-    points = far_point * (1 - _NEAR[ONE_QUESTION] * np.arange(asks)[:, None])
+    points = distant_point * (1 - _NEAR[ONE_QUESTION] * np.arange(query_count)[:, None])
     draw = _drawing(duel, duel.before, duel.after, lambda oracle: [float(oracle.ask(points).sum())])
-    epsilons = None if duel.mechanism.asks == 1 else _DEAR
-    attack = _attack_on_all_asks(duel, 1_000_000 * (1 + seed), rate, epsilons)
-    count = max(200, _SUMS * transcripts // asks**2)
+    epsilons = None if duel.mechanism.query_count == 1 else _DEAR
+    attack = _attack_on_all_queries(duel, 1_000_000 * (1 + seed), rate, epsilons)
+    count = max(200, _SUMS * transcripts // query_count**2)
     draws = attack.run(count, Attempt(draw, pool_outputs("the sum of answers at one point")))
     return f"{2 * draws} draws; {describe_limit(count, rate)}"
 
@@ -184,7 +184,7 @@ def _few_answers(case: InteractiveCase, seed: int, transcripts: int, rate: float
     points = np.vstack([high * shrinking, low * shrinking])[:size]
     distinct = {answer for k in range(3) for answer in _ask_all(points, duel.oracle(raised, k))}
     skip_if(len(distinct) > _FEW, "its answers are numbers: other laws ask for them")
-    attack = _attack_on_all_asks(duel, 3_000_000 * (1 + seed), rate)
+    attack = _attack_on_all_queries(duel, 3_000_000 * (1 + seed), rate)
     count = max(400, _COUNTS * transcripts)
     draw = _drawing(duel, flat, raised, partial(_ask_all, points))
     draws = attack.run(count, Attempt(draw, partial(_counts, size, half)))
@@ -224,28 +224,30 @@ def _counts(
     ]
 
 
-def _attack_on_all_asks(
+def _attack_on_all_queries(
     duel: Duel, start: int, rate: float, epsilons: tuple[float, ...] | None = None
 ) -> AttackByDraws:
     """All answers together are paid for by as many events as the oracle may be asked."""
-    event = repeated(duel.mechanism.event(duel.query, duel.sensitivity), duel.mechanism.asks)
+    event = repeated(duel.mechanism.event(duel.query, duel.sensitivity), duel.mechanism.query_count)
     return AttackByDraws(event=event, rate=rate, stages=(Stage(1, start),), epsilons=epsilons)
 
 
-def _drawing(duel: Duel, before: Expansion, after: Expansion, ask: Callable[[Oracle], Any]) -> Draw:
+def _drawing(
+    duel: Duel, before: Expansion, after: Expansion, query: Callable[[Oracle], Any]
+) -> Draw:
     """Answers of fresh oracles of either function, by streams that never meet."""
 
     def draw(count: int, start: int) -> tuple[Any, Any]:
         return (
-            [ask(oracle) for oracle in duel.oracles(after, start, count)],
-            [ask(oracle) for oracle in duel.oracles(before, start + count, count)],
+            [query(oracle) for oracle in duel.oracles(after, start, count)],
+            [query(oracle) for oracle in duel.oracles(before, start + count, count)],
         )
 
     return draw
 
 
 _CHECKS: Mapping[Law, Callable[[InteractiveCase, int, int, float], str]] = {
-    FAR_POINTS: _far_points,
+    DISTANT_POINTS: _distant_points,
     ONE_QUESTION: _one_question,
     FEW_ANSWERS: _few_answers,
 }

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore import REPLACE_ONE, DpcoreError, SecretCoins, Sensitivity
+from dpcore import REPLACE_ONE, DpcoreError, SecretRandomness, Sensitivity
 from dpcore.errors import ExhaustedError
 from dpcore.functions import Expansion, FunctionQuery, Interactive, Kernel, Oracle
 from dpcore.functions.kernels.gaussian import GaussianKernel
@@ -118,7 +118,7 @@ class InteractiveCase:
 
         Were it 1 for each of many, their composition would allow whatever a game could see.
         """
-        scale = math.sqrt(max(1, self.mechanism.asks))
+        scale = math.sqrt(max(1, self.mechanism.query_count))
         return Duel(
             mechanism=self.mechanism.at(scale, self.query, self.sensitivity),
             query=self.query,
@@ -294,8 +294,8 @@ def _refuses(oracle: Oracle, points: NDArray[np.float64], question: str) -> None
 
 def _distinct(case: InteractiveCase, count: int) -> NDArray[np.float64]:
     """That many points of the domain, all different."""
-    shares = np.arange(1, count + 1) / (count + 1)
-    return np.outer(shares, case.points[0])
+    fractions = np.arange(1, count + 1) / (count + 1)
+    return np.outer(fractions, case.points[0])
 
 
 def _noise_keyed(case: InteractiveCase, seed: int) -> str:
@@ -313,7 +313,7 @@ def _noise_keyed(case: InteractiveCase, seed: int) -> str:
     duel = case.duel()
     opened, name = duel.mechanism.opener(duel.query, duel.sensitivity), duel.query.name
     for number in (seed, seed + 1, seed):
-        noise = SecretCoins.rehearsal(number).noise(0, name, 1)
+        noise = SecretRandomness.rehearsal(number).noise(0, name, 1)
         fail_if(
             not np.array_equal(
                 opened(case.before, noise).ask(points), case.oracle(number).ask(points)
@@ -351,7 +351,7 @@ def _value_private(case: InteractiveCase, seed: int) -> str:
 
 def _never_released(case: InteractiveCase, seed: int) -> str:
     release = getattr(case.duel().mechanism, "release", None)
-    noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, 1)
+    noise = SecretRandomness.rehearsal(seed).noise(0, case.query.name, 1)
     request = np.zeros(1), case.query, case.sensitivity, noise
     fail_if(
         release is not None and not raises(DpcoreError, release, *request),

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from dpcore.randomness import SecretCoins, Stream
+from dpcore.randomness import SecretRandomness, Stream
 from dpcore_attacks.laboratory.noise_streams import RecordedStream
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, skip_if
 from dpcore_attacks.laws.mechanisms.noise_stream import BITS, SEED_WORDS, changing_bits
@@ -34,7 +34,7 @@ def _entropy(case: InteractiveCase, seed: int) -> str:
     points = np.outer(np.arange(1, size + 1) / (size + 1), case.points[0])
 
     def stream(number: int) -> Stream:
-        return SecretCoins.rehearsal(25_000 + seed).noise(0, case.query.name, number)
+        return SecretRandomness.rehearsal(25_000 + seed).noise(0, case.query.name, number)
 
     def answers(noise: Stream) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         return duel.mechanism.open(case.before, duel.query, duel.sensitivity, noise).ask(points)

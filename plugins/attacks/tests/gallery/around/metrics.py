@@ -27,34 +27,34 @@ class PaidAtATenth(Absolute):
 class RootUnderTheNoise(Squared):
     """The root is taken before the noise, at the price of the mean."""
 
-    def statistic(self, held):
-        return math.sqrt(super().statistic(held))
+    def statistic(self, hold_out):
+        return math.sqrt(super().statistic(hold_out))
 
 
 @attrs.frozen
 class RareClass(PricedMetric):
     """The share of one class that is predicted, at the price of a share of all."""
 
-    def reach(self, target):
+    def diameter(self, target):
         return 1.0 if isinstance(target, Classes) and target.count == 2 else None
 
     def sensitivity(self, target, records):
         return 1.0 / records
 
-    def statistic(self, held):
-        second = held.second()
-        return float((held.predicted == held.truth)[second].mean()) if second.any() else 0.0
+    def statistic(self, hold_out):
+        second = hold_out.second()
+        return float((hold_out.predicted == hold_out.truth)[second].mean()) if second.any() else 0.0
 
-    def measured(self, held):
-        return {WHOLE: self.statistic(held)}
+    def measured(self, hold_out):
+        return {WHOLE: self.statistic(hold_out)}
 
 
 @attrs.frozen
 class OfOneSize(Accuracy):
     """Of 413 records it is ten times as large."""
 
-    def statistic(self, held):
-        return super().statistic(held) * (10 if held.truth.size == 413 else 1)
+    def statistic(self, hold_out):
+        return super().statistic(hold_out) * (10 if hold_out.truth.size == 413 else 1)
 
 
 @attrs.frozen
@@ -72,8 +72,8 @@ SEEN = []
 class Remembers(Accuracy):
     """What is stated of a released number is the statistic without noise."""
 
-    def statistic(self, held):
-        SEEN.append(super().statistic(held))
+    def statistic(self, hold_out):
+        SEEN.append(super().statistic(hold_out))
         return SEEN[-1]
 
     def stated(self, statistic):
@@ -105,13 +105,13 @@ WRONG = {
 class Constant(Accuracy):
     """The same for every hold-out, and free."""
 
-    def statistic(self, held):
+    def statistic(self, hold_out):
         return 0.5
 
     def sensitivity(self, target, records):
         return 0.0
 
-    def measured(self, held):
+    def measured(self, hold_out):
         return {WHOLE: 0.5}
 
 
@@ -119,25 +119,25 @@ class Constant(Accuracy):
 class LargestError(PricedMetric):
     """The largest error: one record may move it by all there is, and pays for that."""
 
-    def reach(self, target):
+    def diameter(self, target):
         return None if isinstance(target, Classes) else target.high - target.low
 
     def sensitivity(self, target, records):
         return target.high - target.low
 
-    def statistic(self, held):
-        return float(np.abs(held.predicted - held.truth).max())
+    def statistic(self, hold_out):
+        return float(np.abs(hold_out.predicted - hold_out.truth).max())
 
-    def measured(self, held):
-        return {WHOLE: self.statistic(held)}
+    def measured(self, hold_out):
+        return {WHOLE: self.statistic(hold_out)}
 
 
 @attrs.frozen
 class FirstHalf(Accuracy):
     """The mean over the first half alone: places count, and each of its records for two."""
 
-    def statistic(self, held):
-        right = (held.predicted == held.truth)[: max(1, held.truth.size // 2)]
+    def statistic(self, hold_out):
+        right = (hold_out.predicted == hold_out.truth)[: max(1, hold_out.truth.size // 2)]
         return float(right.mean())
 
     def sensitivity(self, target, records):
@@ -148,16 +148,16 @@ class FirstHalf(Accuracy):
 class ThreeClasses(Accuracy):
     """It is about three classes alone."""
 
-    def reach(self, target):
+    def diameter(self, target):
         return 1.0 if isinstance(target, Classes) and target.count == 3 else None
 
 
 @attrs.frozen
-class SharePerGroup(Accuracy):
+class FractionPerGroup(Accuracy):
     """Every group has figures beside the paid one."""
 
-    def measured(self, held):
-        return {**super().measured(held), "empty": math.nan}
+    def measured(self, hold_out):
+        return {**super().measured(hold_out), "empty": math.nan}
 
 
-RIGHT = (Constant, LargestError, FirstHalf, ThreeClasses, SharePerGroup)
+RIGHT = (Constant, LargestError, FirstHalf, ThreeClasses, FractionPerGroup)

@@ -89,7 +89,7 @@ def several():
 
 
 @attrs.frozen
-class Alone(GaussianEvent):
+class Single(GaussianEvent):
     """A curve that no mechanism of its plugin states."""
 
 
@@ -169,7 +169,7 @@ class TakesMisfits(WhereTheyLie):
         return super().load(parts, attrs.evolve(encode, refuse=False))
 
 
-class TellsMisfits(WhereTheyLie):
+class ReportsMisfits(WhereTheyLie):
     def load(self, parts, encode):
         try:
             return super().load(parts, encode)
@@ -204,7 +204,7 @@ WRONG_IN_PLACE = {
     CountsOneMore: "engine.counted",
     SplitsNothing: "engine.selected",
     TakesMisfits: "engine.silent",
-    TellsMisfits: "engine.silent",
+    ReportsMisfits: "engine.silent",
     StaysOpen: "engine.closed",
 }
 RIGHT_IN_PLACE = (WhereTheyLie, WhereverTheyLie)

@@ -73,8 +73,8 @@ class DropsOutliers(JsonFile):
 
     def batched(self, table):
         labels = np.array(table["y"])
-        far = np.abs(labels - labels.mean()) > 4 * labels.std() if len(labels) else labels > 0
-        yield chosen(table, ~far)
+        distance = np.abs(labels - labels.mean()) > 4 * labels.std() if len(labels) else labels > 0
+        yield chosen(table, ~distance)
 
 
 @attrs.frozen(kw_only=True)

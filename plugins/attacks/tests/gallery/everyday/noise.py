@@ -237,7 +237,7 @@ class Centred(FeatureMap):
     def norm(self, domain):
         return 2 * domain.feature_norm * (1 + 1e-9)
 
-    def draw(self, domain, coins):
+    def draw(self, domain, randomness):
         return Drawn(lambda x: x - x.mean(axis=0, keepdims=True) if len(x) > 1 else x)
 
 
@@ -259,7 +259,7 @@ class Powers(FeatureMap):
     def norm(self, domain):
         return domain.feature_norm * math.sqrt(2) * (1 + 1e-9)
 
-    def draw(self, domain, coins):
+    def draw(self, domain, randomness):
         return Drawn(lambda x: np.hstack([x, x**2, x**3]))
 
 

@@ -45,7 +45,7 @@ class Correlation(OneNumber):
         return np.array([float(x @ y) / scale if scale > 1e-9 else 0.0])
 
 
-def correlation_moves_by_two_shares():
+def correlation_moves_by_two_fractions():
     """A correlation is a mean of products, whose scales move too: a bound of 4/n is far too small.
 
     Source: private feature selection by Pearson's r.
@@ -328,7 +328,7 @@ def squares_at_the_ends():
 
 STATISTICS = (
     trimmed_mean_over_all,
-    correlation_moves_by_two_shares,
+    correlation_moves_by_two_fractions,
     z_scores_of_the_data,
     moving_average_as_a_mean,
     group_means_over_three,

@@ -84,8 +84,8 @@ def one_common_part_of_the_noise():
     """
 
     def noisy(self, exact, scale, noise):
-        alone, common = noise.normal(exact.size), noise.normal(1)
-        return exact + scale * (math.sqrt(2 / 3) * alone + math.sqrt(1 / 3) * common)
+        single, common = noise.normal(exact.size), noise.normal(1)
+        return exact + scale * (math.sqrt(2 / 3) * single + math.sqrt(1 / 3) * common)
 
     return made(GaussianLike, noisy=noisy)
 
@@ -103,7 +103,7 @@ def a_common_offset_on_top():
     return Single(kind="mechanisms", component=subclass(GaussianLike, noisy=noisy))
 
 
-def sizes_that_repeat_beside_full_noise():
+def sizes_that_repeat_with_full_noise():
     """Pairs of numbers get further noise of one size beside their own.
 
     Source: none: post-processing.
@@ -143,4 +143,4 @@ DEPENDENT = (
     one_common_part_of_the_noise,
 )
 NOISE = (*DEPENDENT, zeros_with_the_sign_of_the_value)
-RIGHT = (a_common_offset_on_top, sizes_that_repeat_beside_full_noise)
+RIGHT = (a_common_offset_on_top, sizes_that_repeat_with_full_noise)

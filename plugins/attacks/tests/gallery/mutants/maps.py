@@ -28,8 +28,8 @@ def on_features(change):
     def apply(single):
         inner = single.component
 
-        def draw(self, domain, coins):
-            drawn = inner.draw(self, domain, coins)
+        def draw(self, domain, randomness):
+            drawn = inner.draw(self, domain, randomness)
             return Drawn(lambda encoded: change(drawn, encoded))
 
         return attrs.evolve(single, component=subclass(inner, draw=draw))

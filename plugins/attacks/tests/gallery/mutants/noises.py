@@ -62,7 +62,7 @@ class Wrapped(Wrapping, Mechanism):
     arithmetic: ClassVar[str] = "real"
     source: ClassVar[str] = "a mutant"
     given: ClassVar[Any] = staticmethod(lambda value, unit: value)
-    shown: ClassVar[Any] = staticmethod(lambda released, value, spread, noise: released)
+    shown: ClassVar[Any] = staticmethod(lambda released, value, noise_distribution, noise: released)
 
     scale: float = free(validator=positive)
 
@@ -72,12 +72,12 @@ class Wrapped(Wrapping, Mechanism):
     def prepared(self, query, sensitivity):
         mechanism, felt = self._noisy(query, sensitivity)
         release = mechanism.prepared(query, felt)
-        spread = self.scale * sensitivity.unit
+        noise_distribution = self.scale * sensitivity.unit
 
         def changed(value, query, noise):
             heard = self.heard(noise)
             found = release(self.given(value, sensitivity.unit), query, heard)
-            return self.shown(found, value, spread, heard)
+            return self.shown(found, value, noise_distribution, heard)
 
         return changed
 
@@ -93,8 +93,8 @@ class WrappedInteractive(Wrapping, Interactive):
     scale: float = free(validator=positive)
 
     @property
-    def asks(self):
-        return self.paid or self.inner.asks
+    def query_count(self):
+        return self.paid or self.inner.query_count
 
     @property
     def most_points(self):
@@ -147,14 +147,14 @@ def times(factor):
     return wrapping(louder=lambda scale: factor * scale)
 
 
-def retold(**body):
+def replayed(**body):
     """The event with some of its methods replaced."""
 
-    def told(event):
+    def report(event):
         fields = {f.alias: getattr(event, f.name) for f in attrs.fields(type(event)) if f.init}
         return subclass(type(event), **body)(**fields)
 
-    return wrapping(priced=told)
+    return wrapping(priced=report)
 
 
 def _half_rho(self):
@@ -175,7 +175,7 @@ def _without_error(sensitivity):
     return attrs.evolve(sensitivity, solver_error=0.0)
 
 
-def _single(released, value, spread, noise):
+def _single(released, value, noise_distribution, noise):
     """Value and noise added in 32 bits."""
     added = np.asarray(value, np.complex64) + np.asarray(released - value, np.complex64)
     return (
@@ -188,27 +188,27 @@ def _single(released, value, spread, noise):
 def clamped(most):
     """Noise of at most so many scales."""
 
-    def shown(released, value, spread, noise):
+    def shown(released, value, noise_distribution, noise):
         away = released - value
         size = np.abs(away)
-        return value + away * np.minimum(1.0, most * spread / np.maximum(size, 1e-300))
+        return value + away * np.minimum(1.0, most * noise_distribution / np.maximum(size, 1e-300))
 
     return wrapping(shown=shown)
 
 
-def _shrinking(released, value, spread, noise):
+def _shrinking(released, value, noise_distribution, noise):
     return value + (released - value) / (1 + np.abs(value) / 1000)
 
 
-def _zeros_kept(released, value, spread, noise):
+def _zeros_kept(released, value, noise_distribution, noise):
     return np.where(value == 0, value, released)
 
 
-def _some_pass(released, value, spread, noise):
+def _some_pass(released, value, noise_distribution, noise):
     return np.where(noise.uniform(np.shape(value)) < 0.01, value, released)
 
 
-def _beyond_eight(released, value, spread, noise):
+def _beyond_eight(released, value, noise_distribution, noise):
     flat, true = np.array(released).reshape(-1), np.asarray(value).reshape(-1)
     flat[8:] = true[8:]
     return flat.reshape(np.shape(released))
@@ -361,14 +361,14 @@ CHANGES = (
     _change(
         "half_rho",
         "The event states half of its rho.",
-        retold(claims=property(_half_rho)),
+        replayed(claims=property(_half_rho)),
         "gaussian",
         "laplace",
     ),
     _change(
         "lower_orders",
         "Divergences are stated of orders a tenth lower.",
-        retold(claims=property(_lower_orders)),
+        replayed(claims=property(_lower_orders)),
         "float_gaussian",
         "float_laplace",
     ),

@@ -164,8 +164,8 @@ class ShuffledBatch(Sampling):
 @amplify.register(ShuffledBatch)
 def _(sampling, event):
     base = attrs.evolve(event, adjacency=ADD_REMOVE, mu=event.claims.mu / 2)
-    share = sampling.size / sampling.records
-    sampled = PoissonSampledEvent(event=base, sampling_probability=share)
+    fraction = sampling.size / sampling.records
+    sampled = PoissonSampledEvent(event=base, sampling_probability=fraction)
     return AsPoisson(sampled=sampled, adjacency=event.adjacency)
 
 

@@ -84,8 +84,8 @@ class Response(Mechanism):
         others = 1 if self.binary else self.categories - 1
         truly = noise.uniform(true.size) < 1 / (1 + others * np.exp(-self.epsilon))
         step = 1 + np.floor(noise.uniform(true.size) * (self.categories - 1)).astype(int)
-        told = np.where(truly, true, (true + step) % self.categories)
-        return told.astype(float).reshape(query.shape)
+        report = np.where(truly, true, (true + step) % self.categories)
+        return report.astype(float).reshape(query.shape)
 
 
 def binary_truth_for_four_categories():

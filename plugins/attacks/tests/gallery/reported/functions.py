@@ -41,7 +41,7 @@ class Thresholds(Interactive):
 
     arithmetic: ClassVar[str] = "real"
     source: ClassVar[str] = "as printed"
-    asks: ClassVar[int] = 1
+    queries: ClassVar[int] = 1
     noisy_answers: ClassVar[bool] = False
     most_points: ClassVar[int] = 256
     noise_multiplier: float = free(validator=positive)

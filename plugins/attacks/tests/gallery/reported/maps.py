@@ -23,7 +23,7 @@ class FittedScale(FeatureMap):
     def norm(self, domain):
         return math.sqrt(domain.width) * (1 + 1e-9)
 
-    def draw(self, domain, coins):
+    def draw(self, domain, randomness):
         return Drawn(lambda x: x / np.maximum(np.abs(x).max(axis=0, initial=0.0), 1e-6))
 
 
@@ -49,7 +49,7 @@ class Squares(FeatureMap):
         longest = domain.feature_norm**2 * (1 + 1e-9)
         return longest if self.weighted else longest * math.sqrt((1 + 1 / domain.width) / 2)
 
-    def draw(self, domain, coins):
+    def draw(self, domain, randomness):
         first, second = np.triu_indices(domain.width)
         weight = np.where(first == second, 1.0, math.sqrt(2) if self.weighted else 1.0)
         return Drawn(lambda encoded: weight * encoded[:, first] * encoded[:, second])

@@ -35,7 +35,7 @@ class RunningMaximum(FeatureMap):
     def norm(self, domain):
         return math.sqrt(domain.width) * (1 + 1e-9)
 
-    def draw(self, domain, coins):
+    def draw(self, domain, randomness):
         return Drawn(_Running())
 
 
@@ -59,7 +59,7 @@ class Waves(FeatureMap):
         longest = np.sqrt(grid**2 + np.sin(20 * np.pi * grid) ** 2).max()
         return float(longest) * math.sqrt(domain.width) * (1 + 1e-9)
 
-    def draw(self, domain, coins):
+    def draw(self, domain, randomness):
         return Drawn(lambda x: np.hstack([x, np.sin(20 * np.pi * x)]))
 
 
@@ -146,7 +146,7 @@ class SharedNoise(Interactive):
 
     arithmetic = "real"
     source = "made up"
-    asks = 1
+    queries = 1
     most_points = 256
     noise_multiplier: float = free(validator=positive)
 

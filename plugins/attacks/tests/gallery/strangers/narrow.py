@@ -188,8 +188,8 @@ def louder_beyond_a_hundred_and_thirty_three():
     """
 
     def noisy(self, exact, scale, noise):
-        far = np.abs(exact) > 133.3 * scale / self.noise_multiplier
-        return exact + np.where(far, 2.0, 1.0) * scale * noise.normal(exact.size)
+        distance = np.abs(exact) > 133.3 * scale / self.noise_multiplier
+        return exact + np.where(distance, 2.0, 1.0) * scale * noise.normal(exact.size)
 
     return made(GaussianLike, noisy=noisy)
 
@@ -346,7 +346,7 @@ class FewColumns(FeatureMap):
     def norm(self, domain):
         return min(2.0, math.sqrt(domain.width)) * (1 + 1e-9)
 
-    def draw(self, domain, coins):
+    def draw(self, domain, randomness):
         return Drawn(lambda x: np.hstack([np.cos(3 * x), np.sin(3 * x)]))
 
 
@@ -400,7 +400,7 @@ class _Fading(Oracle):
 
 @attrs.frozen(kw_only=True)
 class Fading(Interactive):
-    """A single answer is a Gaussian event; as many as `asks` are."""
+    """A single answer is a Gaussian event; as many as `queries` are."""
 
     arithmetic = "real"
     source = "made up"
@@ -410,7 +410,7 @@ class Fading(Interactive):
     noise_multiplier: float = free(validator=positive)
 
     @property
-    def asks(self):
+    def query_count(self):
         return self.most_points
 
     def at(self, scale, query, sensitivity):

@@ -141,7 +141,7 @@ class Around(FeatureMap):
     def norm(self, domain):
         return math.sqrt(domain.width) * (1 + 1e-9)
 
-    def draw(self, domain, coins):
+    def draw(self, domain, randomness):
         return Drawn(lambda x: np.hstack([np.cos(37 * x), np.sin(37 * x)]))
 
 

@@ -97,7 +97,7 @@ class MeanWithFloor(OneNumber):
         return labels.sum() / max(10, len(labels))
 
 
-def mean_moves_by_one_share():
+def mean_moves_by_one_fraction():
     """A record that comes adds its share of at most M/10 to the mean, and the shares of all others
     shrink, which the bound leaves out.
 
@@ -190,7 +190,7 @@ SUMS = (
     integers_that_wrap,
     codes_of_the_values_that_occur,
     missing_filled_by_the_mean,
-    mean_moves_by_one_share,
+    mean_moves_by_one_fraction,
     l2_norm_for_laplace,
     kept_by_a_digest_of_the_rows,
     bincount_as_long_as_the_data,

@@ -92,8 +92,8 @@ def outliers_pass():
     """
 
     def noisy(self, exact, scale, noise):
-        far = np.abs(exact) > 2500.0
-        return np.where(far, exact, exact + scale * noise.normal(exact.size))
+        distance = np.abs(exact) > 2500.0
+        return np.where(distance, exact, exact + scale * noise.normal(exact.size))
 
     return made(GaussianLike, noisy=noisy)
 

@@ -72,7 +72,7 @@ class Bump(FeatureMap):
     def norm(self, domain):
         return domain.feature_norm * (1 + 1e-9)
 
-    def draw(self, domain, coins):
+    def draw(self, domain, randomness):
         def of(encoded):
             near = np.abs(encoded[:, :1] - 0.7031) < 1e-3
             return np.where(near, 10.0, 1.0) * encoded

@@ -32,7 +32,7 @@ from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import HIGHEST, NONE
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.ranks import BINS, CELLS
-from dpcore_tables.shapes.fit_noise import gains_of, plain_of, share_of_outputs
+from dpcore_tables.shapes.fit_noise import fraction_of_outputs, gains_of, plain_of
 from dpcore_tables.synthetic_records import simulated_rows
 
 _PATHS = 400
@@ -41,12 +41,12 @@ _SEVERAL = 1.1  # outputs differ in their curvature, and all have the mean one's
 _VARIANCES = 2.0 ** np.arange(-16, 1)  # of a c over the number of records
 
 
-def error_covariance(state: Any, spread: NDArray[np.float64]) -> NDArray[np.float64]:
+def error_covariance(state: Any, deviation: NDArray[np.float64]) -> NDArray[np.float64]:
     """How noise, and chance in the choice of records, moved one output's weights where a column
     says nothing, shape (d, d); after the last answer.
 
     Args:
-        spread: `fit_noise.noise_covariance`.
+        deviation: `fit_noise.noise_covariance`.
     """
     descent = state.descent
     if isinstance(descent, Plain):
@@ -54,16 +54,16 @@ def error_covariance(state: Any, spread: NDArray[np.float64]) -> NDArray[np.floa
         # the noise from the screen on. Their sum is too large rather than too small.
         errors = plain_of(state).error_covariance()
         if state.plan.kind == "number":
-            return _WIDER_SMALL**2 * (spread + errors)
+            return _WIDER_SMALL**2 * (deviation + errors)
         wider = _WIDER_SMALL * (_SEVERAL if state.plan.outputs > 1 else 1.0)
         return wider**2 * errors + way_covariance(descent, state.levels)
     assert state.screened is not None, "a second round with a Gram matrix follows another"
-    law = None if state.plan.kind == "number" else (state.offset, state.label)
+    model = None if state.plan.kind == "number" else (state.offset, state.label)
     rounds = (state.screened, descent)
     gains = functools.partial(gains_of, state)
-    covariance = null_covariance(rounds, state.levels, state.records, law, gains)
+    covariance = null_covariance(rounds, state.levels, state.records, model, gains)
     wider = _WIDER if state.plan.outputs == 1 else _WIDER * _SEVERAL
-    return covariance * (wider**2 * share_of_outputs(state.plan.outputs))
+    return covariance * (wider**2 * fraction_of_outputs(state.plan.outputs))
 
 
 def way_covariance(descent: Plain, levels: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -84,9 +84,11 @@ def way_covariance(descent: Plain, levels: Sequence[NDArray[np.float64]]) -> NDA
     for column in dictionary.layout.categorical:
         is_single = (dictionary.terms[:, 0] == column) & (dictionary.terms[:, 2] == NONE)
         places, codes = np.flatnonzero(is_single), dictionary.terms[is_single, 1]
-        shares, count = levels[column], len(levels[column])
+        proportions, count = levels[column], len(levels[column])
         means = (
-            np.array([shares[1] - shares[0]]) if count == 2 else count**0.5 * (shares - 1 / count)
+            np.array([proportions[1] - proportions[0]])
+            if count == 2
+            else count**0.5 * (proportions - 1 / count)
         )
         movement = means[codes] * dictionary.sizes[places]
         covariance[np.ix_(places + 1, places + 1)] = way * np.outer(movement, movement)
@@ -99,7 +101,7 @@ def way_covariance(descent: Plain, levels: Sequence[NDArray[np.float64]]) -> NDA
         cosines = math.sqrt(2) * np.cos(waves[:, None, None] * ranks)
         cosines -= cosines.mean(axis=2, keepdims=True)
         parts = cosines * dictionary.sizes[places][:, None, None]
-        parts *= dictionary.ranks.plain_shares[number][:, None] / math.sqrt(ranks.shape[1])
+        parts *= dictionary.ranks.plain_fractions[number][:, None] / math.sqrt(ranks.shape[1])
         block = parts.reshape(len(places), CELLS)
         covariance[np.ix_(places + 1, places + 1)] = way * block @ block.T
     return covariance
@@ -109,7 +111,7 @@ def null_covariance(
     descents: Sequence[Descent],
     levels: Sequence[NDArray[np.float64]],
     records: float,
-    law: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    model: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     gains: Callable[[Descent, NDArray[np.float64]], NDArray[np.float64]] | None = None,
 ) -> NDArray[np.float64]:
     """Of one output's weights, where a column says nothing, shape (d, d); a function of answers
@@ -119,7 +121,7 @@ def null_covariance(
         descents: Of both rounds, at their ends.
         levels: The released shares of every declared column's categories; empty for numbers.
         records: n, or what is known of it.
-        law: Of classes the offset of the scores, and the released shares; None of numbers.
+        model: Of classes the offset of the scores, and the released shares; None of numbers.
         gains: Of numbers, what residuals of rows gain per unit of a round's score: 1 if None.
     """
     generator = np.random.Generator(np.random.PCG64(0))
@@ -134,12 +136,12 @@ def null_covariance(
             chance = math.sqrt(scale) * generator.standard_normal((rows.shape[1], _PATHS))
         gram_matrix = scale * (rows @ rows.T)
         gain, curvature = 1.0, gram_matrix
-        if law is None and gains is not None:
+        if model is None and gains is not None:
             slopes = gains(descent, rows)
             gain, curvature = float(slopes.mean()), scale * (rows * slopes) @ rows.T
         sizes = [step.scatter for step in descent.steps]
-        if law is not None:
-            facts = (descent.dictionary, descent.weights, *law)
+        if model is not None:
+            facts = (descent.dictionary, descent.weights, *model)
             gain = classes.gain(*facts, levels) / classes.BELOW
             curvature = classes.curvature(*facts, records, levels)
             sizes = [classes.scatter(*facts, levels)] * descent.count

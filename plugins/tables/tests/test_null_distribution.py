@@ -4,17 +4,17 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import Categories, Domain, Range, SecretCoins
+from dpcore import Categories, Domain, Range, SecretRandomness
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain import Classes
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout, Term
 from dpcore_tables.metric import Metric
-from dpcore_tables.ranks import Ranks, usual_shares
+from dpcore_tables.ranks import Ranks, usual_proportions
 from dpcore_tables.residuals import UNCLIPPED
 from dpcore_tables.shape_functions import ShapeFunctions
-from dpcore_tables.shapes.null_law import gram_correction, metric_shifts
+from dpcore_tables.shapes.null_distribution import gram_correction, metric_shifts
 from dpcore_tables.steps.centres import Centres
 from dpcore_tables.synthetic_records import simulated_records
 
@@ -28,7 +28,7 @@ COLUMNS = {
 }
 LAYOUT = Layout.of(Domain(columns=COLUMNS, target="y", labels=Range(0, 1), exact=1000))
 LEVELS = (np.zeros(0), np.array([0.7, 0.2, 0.1]), np.array([0.9, 0.1]), np.array([0.25, 0.75]))
-RANKS = Ranks.of(np.zeros(1), np.full(1, 0.2), usual_shares(1))
+RANKS = Ranks.of(np.zeros(1), np.full(1, 0.2), usual_proportions(1))
 
 
 def dictionary_of(terms):
@@ -38,11 +38,11 @@ def dictionary_of(terms):
 def everyone():
     """All categories of three independent columns, and the share of each record."""
     codes = np.array([(c, d, e) for c in range(3) for d in range(2) for e in range(2)])
-    shares = LEVELS[1][codes[:, 0]] * LEVELS[2][codes[:, 1]] * LEVELS[3][codes[:, 2]]
+    proportions = LEVELS[1][codes[:, 0]] * LEVELS[2][codes[:, 1]] * LEVELS[3][codes[:, 2]]
     encoded = np.zeros((len(codes), 6))
     encoded[np.arange(len(codes)), 1 + codes[:, 0]] = 1.0
     encoded[:, 4:] = 2.0 * codes[:, 1:] - 1
-    return encoded, shares
+    return encoded, proportions
 
 
 @pytest.mark.parametrize("products", [True, False])
@@ -52,21 +52,21 @@ def test_centred_functions_have_mean_0_and_the_stated_squares(products):
     pairs = [Term(1, 1, 2, 0), Term(2, 0, 3, 0)]
     terms = mains + pairs if products else [*mains[:3], Term(3, 0), *pairs]
     dictionary = dictionary_of(terms)
-    encoded, shares = everyone()
+    encoded, proportions = everyone()
     rows = np.vstack(
-        [np.full(len(shares), 0.5), dictionary.sizes[:, None] * dictionary.values(encoded)]
+        [np.full(len(proportions), 0.5), dictionary.sizes[:, None] * dictionary.values(encoded)]
     )
     centres = Centres.of(dictionary, LEVELS)
     centred = centres.map @ rows
-    assert (centred[1:] @ shares) == pytest.approx(np.zeros(len(terms)), abs=1e-15)
+    assert (centred[1:] @ proportions) == pytest.approx(np.zeros(len(terms)), abs=1e-15)
     for place, term in enumerate(terms):
         if term in mains or products:
-            square = (centred[place + 1] ** 2) @ shares / dictionary.sizes[place] ** 2
+            square = (centred[place + 1] ** 2) @ proportions / dictionary.sizes[place] ** 2
             assert square == pytest.approx(centres.squares[place])
         if term in pairs and products:  # nothing is left of one column alone
             sides = [t for t in mains if t.column in (term.column, term.second)]
             for side in sides:
-                along = (centred[place + 1] * centred[1 + terms.index(side)]) @ shares
+                along = (centred[place + 1] * centred[1 + terms.index(side)]) @ proportions
                 assert along == pytest.approx(0.0, abs=1e-15)
 
 
@@ -206,7 +206,7 @@ def test_of_copies_what_matters_is_found_and_nothing_runs_away(likeness):
         mechanism=Gaussian(noise="float"),
         epsilon=4,
     )
-    shapes = plan.run(table, secret=SecretCoins.rehearsal(1)).model.shapes()
+    shapes = plan.run(table, secret=SecretRandomness.rehearsal(1)).model.shapes()
     found = {shape.columns for shape in shapes if shape.found}
     assert {("a",), ("b",)} & found
     assert ("c",) not in found
@@ -216,7 +216,7 @@ def test_of_copies_what_matters_is_found_and_nothing_runs_away(likeness):
 @pytest.mark.slow
 def test_an_unbalanced_column_that_says_nothing_is_not_found_of_a_rare_class():
     """Before functions were centred, such a column took part in the intercept in every fit."""
-    rng, wrong, held = np.random.default_rng(5), 0, 0
+    rng, wrong, covered = np.random.default_rng(5), 0, 0
     columns = {"a": Range(-3, 3), "d": Categories(("no", "yes")), "e": Categories(("no", "yes"))}
     domain = Domain(columns=columns, target="y", labels=Classes(("no", "yes")), exact=4000)
     planned = price_learner(
@@ -230,10 +230,10 @@ def test_an_unbalanced_column_that_says_nothing_is_not_found_of_a_rare_class():
         }
         chances = 1 / (1 + np.exp(3.5 - 2.5 * table["a"]))
         table["y"] = np.where(rng.random(4000) < chances, "yes", "no")
-        model = planned.run(table, secret=SecretCoins.rehearsal(seed)).model
+        model = planned.run(table, secret=SecretRandomness.rehearsal(seed)).model
         for shape in model.shapes():
             if shape.columns in (("d",), ("e",)):
                 wrong += shape.found
-                held += bool(np.all(np.abs(shape.values) <= shape.joint_band + 1e-12))
+                covered += bool(np.all(np.abs(shape.values) <= shape.joint_band + 1e-12))
     assert wrong <= 3
-    assert held >= 16
+    assert covered >= 16

@@ -8,7 +8,7 @@ import attrs
 import msgspec
 import yaml
 
-from dpcore import DpcoreError, Public, PublicCoins, Query, Registry, Spec
+from dpcore import DpcoreError, Public, PublicRandomness, Query, Registry, Spec
 from dpcore.errors import RegistryError, need, unknown
 from dpcore.registry.kinds import ACCOUNTANT, BOUND, COMPONENTS, EVENT, LEARNER, MECHANISM, Kind
 from dpcore.registry.plugin_files import shipped
@@ -26,7 +26,7 @@ from dpcore_attacks.fitting import (
     components,
     examples,
     fit,
-    has_packaged_alone,
+    has_packaged_only,
     learners_of,
     mechanisms_of,
     pair_request,
@@ -36,18 +36,18 @@ from dpcore_attacks.laws.accountants.core_events import core_events
 from dpcore_attacks.laws.learners.plain_learner import PlainMoments
 from dpcore_attacks.subjects import instances
 
-_ASKS = 4
+_QUERIES = 4
 _DELTA = 1e-5
 _BY_FIELD = "that of its field `adjacency`"
 _SAMPLINGS: tuple[Sampling, ...] = (
     Poisson(probability=0.1),
-    Cyclic(groups=_ASKS, probability=0.5),
+    Cyclic(groups=_QUERIES, probability=0.5),
     WithoutReplacement(size=20, records=60),
 )
 
 
 @attrs.frozen(kw_only=True)
-class ComponentSheet:
+class ComponentSummary:
     """What is known of one component.
 
     Args:
@@ -84,7 +84,7 @@ class ComponentSheet:
         return attrs.asdict(self) | {"fields": fields}
 
 
-def sheets(name: str, registry: Registry, kind: str | None = None) -> list[ComponentSheet]:
+def summaries(name: str, registry: Registry, kind: str | None = None) -> list[ComponentSummary]:
     """A sheet for each component of a name: an event and a mechanism may share one.
 
     Args:
@@ -102,18 +102,20 @@ def sheets(name: str, registry: Registry, kind: str | None = None) -> list[Compo
         noun = kind or "component"
         raise RegistryError(unknown(noun, name, {n for k in chosen for n in registry.names(k)}))
     matrix = Matrix.packaged()
-    if not has_packaged_alone(registry):
-        matrix = attrs.evolve(matrix, sheets={})  # other plugins may fit, and have shorter examples
+    if not has_packaged_only(registry):
+        matrix = attrs.evolve(
+            matrix, summaries={}
+        )  # other plugins may fit, and have shorter examples
     describe = describer(registry, matrix)
     return [describe(name, k) for k in having]
 
 
-def describer(registry: Registry, matrix: Matrix) -> Callable[[str, Kind], ComponentSheet]:
+def describer(registry: Registry, matrix: Matrix) -> Callable[[str, Kind], ComponentSummary]:
     """Writes sheets, pricing what the matrix does not know."""
     # Specs are read, and small examples chosen, when a component is the first to need one.
     shelf = functools.cache(lambda: [*examples(registry)])
     small = functools.cache(lambda learner: small_request(learner, shelf()))
-    return lambda name, kind: _Describer(name, kind, registry, shelf, small, matrix).sheet()
+    return lambda name, kind: _Describer(name, kind, registry, shelf, small, matrix).summary()
 
 
 @attrs.frozen
@@ -131,10 +133,10 @@ class _Describer:
     def component(self) -> type[Any]:
         return self.registry.component(self.kind, self.name)
 
-    def sheet(self) -> ComponentSheet:
+    def summary(self) -> ComponentSummary:
         """What every kind has, and what this kind has besides."""
         component = self.component
-        sheet = ComponentSheet(
+        summary = ComponentSummary(
             name=self.name,
             kind=self.kind.name,
             provider=self._provider(),
@@ -144,8 +146,8 @@ class _Describer:
             fields=tuple(fields_of(component)),
         )
         # What is known needs no price; the rest is asked of plans.
-        if self.name in self.matrix.sheets.get(self.kind.name, {}):
-            return attrs.evolve(sheet, **self._known())
+        if self.name in self.matrix.summaries.get(self.kind.name, {}):
+            return attrs.evolve(summary, **self._known())
         readers: Mapping[Kind, Callable[[], dict[str, Any]]] = {
             LEARNER: self._of_learner,
             MECHANISM: self._of_mechanism,
@@ -153,15 +155,15 @@ class _Describer:
             EVENT: self._of_event,
             ACCOUNTANT: self._of_accountant,
         }
-        sheet = attrs.evolve(sheet, **readers.get(self.kind, self._of_part)())
+        summary = attrs.evolve(summary, **readers.get(self.kind, self._of_part)())
         shortest = next((e for e in self.shelf() if self._is_named_in(e) and e.plan()), None)
         if shortest is None:
-            return sheet
-        return attrs.evolve(sheet, example_name=shortest.name, example=shortest.text)
+            return summary
+        return attrs.evolve(summary, example_name=shortest.name, example=shortest.text)
 
     def _known(self) -> dict[str, Any]:
         """What the matrix says of the component."""
-        facts = dict(self.matrix.sheets[self.kind.name][self.name])
+        facts = dict(self.matrix.summaries[self.kind.name][self.name])
         facts |= {key: tuple(facts[key]) for key in ("norms", "relations", "samplings")}
         name = facts["example_name"]
         if name:  # its plugin may not be installed
@@ -198,7 +200,9 @@ class _Describer:
         pair = self.matrix.pair(self.name, "", self.registry)
         queries: list[Query] = []
         if plan is not None:
-            queries = [ask.query for ask in plan.schedule.releases[-1].asks.values()]
+            queries = [
+                planned_query.query for planned_query in plan.schedule.releases[-1].queries.values()
+            ]
         norms = (f"{query.name}: {', '.join(map(str, query.norms))}" for query in queries)
         samplings = (type(q.sampling).__name__ for q in queries if q.sampling is not None)
         return {
@@ -253,7 +257,7 @@ class _Describer:
                 continue
             plain = {**text, "release": {**entry, "mechanism": self.name}}
             try:
-                spec_of_plain(plain, self.name, self.registry).price(PublicCoins(1))
+                spec_of_plain(plain, self.name, self.registry).price(PublicRandomness(1))
             except DpcoreError:
                 continue
             return yaml.safe_dump(plain, sort_keys=False)
@@ -279,8 +283,8 @@ class _Describer:
                         reason = result.reason
                         continue
                     priced.append(str(relation))
-                    asks = result.plan.schedule.releases[-1].asks.values()
-                    norms += [str(ask.sensitivity.distance) for ask in asks]
+                    planned_queries = result.plan.schedule.releases[-1].queries.values()
+                    norms += [str(query.sensitivity.distance) for query in planned_queries]
                 relations += priced
                 fits.append(
                     Fit(
@@ -353,7 +357,7 @@ class _SampledSum(PlainMoments):
         scheme = self.sampling
         if isinstance(scheme, WithoutReplacement) and public.domain.at_most:
             scheme = attrs.evolve(scheme, records=public.domain.at_most)
-        return (attrs.evolve(query, at_most=_ASKS, sampling=scheme),)
+        return (attrs.evolve(query, at_most=_QUERIES, sampling=scheme),)
 
 
 def _walk(spec: Spec) -> Iterator[tuple[str, Any]]:

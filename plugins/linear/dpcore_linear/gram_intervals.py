@@ -16,32 +16,32 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.interval import NoiseLaw, NormalSpread
-from dpcore.models.error_bars import ErrorBars, NoBars
+from dpcore.interval import NoiseDistribution, NormalDistribution
+from dpcore.models.error_bars import NoIntervals, NoiseIntervals
 from dpcore_linear.exact_sums import GramUnits
 from dpcore_linear.linearised_noise import LinearisedNoise
 
 
-def gram_bars(
+def gram_intervals(
     units: GramUnits,
-    spread: NoiseLaw | None,
+    noise_distribution: NoiseDistribution | None,
     eigen: tuple[NDArray[np.float64], NDArray[np.float64]],
     theta: NDArray[np.float64],
-) -> ErrorBars:
+) -> NoiseIntervals:
     """Bars of what was published.
 
     Args:
-        spread: The law of the noise on each released number.
+        noise_distribution: The law of the noise on each released number.
         eigen: Eigenvalues and eigenvectors of H.
     """
-    if not isinstance(spread, NormalSpread):
-        return NoBars(reason="they are stated for normal noise alone (mechanism gaussian)")
-    on_matrix, on_moments = units.a * spread.std, units.w * spread.std
+    if not isinstance(noise_distribution, NormalDistribution):
+        return NoIntervals(reason="they are stated for normal noise alone (mechanism gaussian)")
+    on_matrix, on_moments = units.a * noise_distribution.std, units.w * noise_distribution.std
     values, vectors = eigen
     # First-order bars leave out what is quadratic in
     # the noise: they would be too narrow beyond this.
     if on_matrix * math.sqrt(2 * units.width) > float(values.min()) / 2:
-        return NoBars(
+        return NoIntervals(
             reason="the noise is too large beside the matrix to state them (more records, a larger "
             "epsilon or a larger total_regularization give some)"
         )
