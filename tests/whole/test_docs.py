@@ -33,6 +33,9 @@ PAGES = [
     ),
     *sorted(ROOT.glob("plugins/*/README.md")),
 ]
+# In the navigation; measurements, generated tables and proofs by file are records.
+MOST_WORDS = 75_000
+LONGEST_PAGE = 2_500
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -148,6 +151,17 @@ def test_a_page_in_the_navigation_links_to_every_record():
     records = {page.resolve() for page in (ROOT / "docs" / "records").glob("**/*.md")}
     assert len(records) > 10
     assert records <= linked
+
+
+def word_count(page):
+    """The number of words of a page, as `wc -w` counts them."""
+    return len(page.read_text().split())
+
+
+def test_pages_of_the_navigation_are_short():
+    counts = {str(page.relative_to(ROOT / "docs")): word_count(page) for page in navigation()}
+    assert sum(counts.values()) <= MOST_WORDS
+    assert {page: count for page, count in counts.items() if count > LONGEST_PAGE} == {}
 
 
 def longest(entry):
