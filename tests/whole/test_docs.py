@@ -40,10 +40,11 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(language):
+    """The blocks of a language, named by their page and their number on it."""
     return [
-        pytest.param(match[2], id=f"{page.relative_to(ROOT)}:{match.start()}")
+        pytest.param(match[2], id=f"{page.relative_to(ROOT)}:{number}")
         for page in PAGES
-        for match in FENCE.finditer(page.read_text())
+        for number, match in enumerate(FENCE.finditer(page.read_text()), start=1)
         if match[1] == language
     ]
 
