@@ -272,6 +272,14 @@ class Event(Shown, ABC):
         """What is known of the release beside its curve; nothing by default."""
         return Claims()
 
+    @property
+    def formula(self) -> Mapping[str, Any] | None:
+        """Its curve as a formula that `dpcore-verify` evaluates (`dpcore_verify.formula`).
+
+        None where it has none: points of the curve are published where the kind is not known.
+        """
+        return None
+
 
 @attrs.frozen(kw_only=True)
 class CompoundEvent(Event):

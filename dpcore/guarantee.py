@@ -11,7 +11,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.shown import Shown, in_digits
 
 _MOST_NAMES = 5  # of queries in one sentence
-_ON_DISK = 6  # digits of a claim in what is published: format 3 has as many
+_ON_DISK = 6  # digits of a claim in what is published
 
 
 class Status(enum.StrEnum):
@@ -99,7 +99,7 @@ class QueryGuarantee:
         return "each record's contribution" if is_sum else "the statistic as computed"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready data, by the keys of format 3."""
+        """Return the query's arithmetic as JSON-ready data."""
         return {
             "release": self.release,
             "query": self.query,
@@ -115,15 +115,15 @@ class QueryGuarantee:
         statistic = f"the statistic is {self.statistic}"
         if self.statistic is Statistic.ALLOWANCE:
             statistic = (
-                f"the statistic is computed in floating point, and an error of up to "
-                f"{self.allowance:.2e} on either neighbour is part of its sensitivity"
+                f"the statistic is computed in floating point and may be off by "
+                f"{self.allowance:.2e} on either neighbour, which its sensitivity includes"
             )
         limit = (
-            "the low bits of what is released are not covered"
+            "the guarantee does not cover the low bits of the released numbers"
             if self.noise is Noise.FLOATS
-            else f"roundings after {self.boundary} are covered"
+            else f"the guarantee covers rounding after {self.boundary}"
         )
-        subject = "the answer" if self.noise is Noise.CHOICE else "noise"
+        subject = "the answer" if self.noise is Noise.CHOICE else "the noise"
         return f"{subject} is {self.noise}; {statistic}; {limit}"
 
 
@@ -171,13 +171,11 @@ class Recorded:
     def sentence(self, digits: int = _ON_DISK) -> str:
         """Which entry of the ledger the run is, and what the ledger promises, in English."""
         clause = f" and the assumptions {', '.join(self.assumptions)}" if self.assumptions else ""
-        numbers = (rounded_up(number, digits) for number in (self.epsilon, self.delta))
-        promise = f"({', '.join(numbers)})-differentially private"
-        scope = f"under {self.adjacency}, on the premises of each run{clause}"
+        promise = differentially_private(self.epsilon, self.delta, digits)
         return (
-            f"It is entry {self.entry} ({self.digest[:12]}) of the ledger {self.ledger!r}: all "
-            f"that this ledger ever lets through is together {promise} {scope}. "
-            f"After this run the ledger lets through {self.left}."
+            f"This run is entry {self.entry} ({self.digest[:12]}) of the ledger {self.ledger!r}. "
+            f"All runs that this ledger admits are together {promise} under {self.adjacency}, on "
+            f"the premises of each run{clause}. After this run the ledger admits {self.left}."
         )
 
 
@@ -252,7 +250,7 @@ class Guarantee(Shown):
         return attrs.evolve(self, provenance=attrs.evolve(self.provenance, **changes))
 
     def to_dict(self) -> dict[str, Any]:
-        """The guarantee as JSON-ready data, by the keys of format 3."""
+        """The guarantee as JSON-ready data, by the keys of format 4."""
         basis, provenance = self.basis, self.provenance
         return {
             "status": str(self.status),
@@ -262,13 +260,13 @@ class Guarantee(Shown):
             "release": str(self.release),
             "assumptions": {a.name: a.text for a in basis.assumptions},
             "premises": list(basis.premises),
-            "door": list(provenance.boundary_premises),
-            "asks": [planned_query.to_dict() for planned_query in basis.queries],
+            "release_boundary": list(provenance.boundary_premises),
+            "queries": [query.to_dict() for query in basis.queries],
             "replayed": provenance.replayed,
             "accountant": basis.accountant,
             "sources": list(basis.sources),
             "distributions": dict(provenance.distributions),
-            "covers": "this run alone; runs without a common ledger add up",
+            "covers": "this run only; the costs of runs without a common ledger add up",
             **({"ledger": provenance.recorded.to_dict()} if provenance.recorded else {}),
             **({"not private": provenance.voided} if self.status is Status.NONE else {}),
         }
@@ -283,12 +281,13 @@ class Guarantee(Shown):
         if self.status is Status.NONE:
             return wrapped(self.claim())
         basis, provenance = self.basis, self.provenance
-        release_through = "; ".join(provenance.boundary_premises)
+        boundary = "; ".join(provenance.boundary_premises)
         # Then what is not covered, so that nobody quotes the claim without its limits.
         limits = (
-            f"Timing and memory are not covered. Epsilon is stated by {basis.accountant}. It "
-            f"covers {self.covers()} of this run alone; runs on the same records without a common "
-            f"ledger add up."
+            f"The guarantee does not cover running time or memory use. Epsilon was "
+            f"computed by {basis.accountant}. The guarantee covers {self.covers()} of this "
+            f"run only; the costs of several runs on the same records add up unless one ledger "
+            f"bounds them."
         )
         versions = (f"{name} {version}" for name, version in provenance.distributions.items())
         place = provenance.replayed
@@ -296,12 +295,12 @@ class Guarantee(Shown):
         return wrapped(
             self.claim(digits),
             *([provenance.recorded.sentence(digits)] if provenance.recorded else []),
-            f"Assumed, not derived from the records: {'; '.join(basis.premises)}."
-            + (f" Taken for granted at the door: {release_through}." if release_through else ""),
+            f"Public facts, declared and not derived from the records: {'; '.join(basis.premises)}."
+            + (f" Assumed at the release boundary: {boundary}." if boundary else ""),
             " ".join(self._arithmetic()) + replayed,
             limits,
             *(sources or [f"Sources: {'; '.join(basis.sources)}."]),
-            f"Rests on {', '.join(versions)}." if provenance.distributions else "",
+            f"The guarantee rests on {', '.join(versions)}." if provenance.distributions else "",
         )
 
     def claim(self, digits: int = _ON_DISK) -> str:
@@ -311,13 +310,13 @@ class Guarantee(Shown):
         condition = ""
         if self.basis.assumptions:
             texts = "; ".join(f"{a.name}: {a.text}" for a in self.basis.assumptions)
-            condition = f" This is CONDITIONAL on what is assumed and not proved: {texts}."
-        numbers = (rounded_up(number, digits) for number in (self.epsilon, self.delta))
+            condition = f" This guarantee is CONDITIONAL on assumptions without a proof: {texts}."
+        promise = differentially_private(self.epsilon, self.delta, digits)
         return (
-            f"Publishing the {self.release} of this run is ({', '.join(numbers)})-differentially "
-            f"private: for any two datasets that differ {self.adjacency.describe()}, every outcome "
-            f"is at most e^epsilon times as likely under one as under the other, but for a "
-            f"probability of delta.{condition}"
+            f"Publishing the {self.release} of this run is {promise}. For any two datasets that "
+            f"differ {self.adjacency.describe()}, the probability of every set of outcomes under "
+            f"one is at most e^epsilon times its probability under the other"
+            f"{', plus delta' if self.delta else ''}.{condition}"
         )
 
     def _arithmetic(self) -> list[str]:
@@ -328,7 +327,7 @@ class Guarantee(Shown):
                 f"{planned_query.release}.{planned_query.query}"
             )
         return [
-            f"{_listing(group) if len(names) > 1 else 'Every query'}: {clause}."
+            f"{listing(group) if len(names) > 1 else 'Every query'}: {clause}."
             for clause, group in names.items()
         ]
 
@@ -356,10 +355,17 @@ def wrapped(*parts: str) -> str:
     )
 
 
-def _listing(names: Sequence[str]) -> str:
+def listing(names: Sequence[str]) -> str:
     """The first names of several, and how many more there are."""
     more = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def differentially_private(epsilon: float, delta: float, digits: int) -> str:
+    """The definition by its name, both numbers rounded up."""
+    if delta == 0:
+        return f"{rounded_up(epsilon, digits)}-differentially private (pure)"
+    return f"({rounded_up(epsilon, digits)}, {rounded_up(delta, digits)})-differentially private"
 
 
 def rounded_up(value: float, digits: int = 4) -> str:

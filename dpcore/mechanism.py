@@ -142,6 +142,12 @@ class AnyMechanism(ABC):
     source: ClassVar[str]
     """Theorem behind `event`."""
 
+    rule: ClassVar[tuple[str, ...]] = ()
+    """By which rule `dpcore-verify` derives `event`, and the attributes that the rule takes.
+
+    Empty of a mechanism whose events are taken. It is about one class: a subclass inherits none.
+    """
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Refuse members that are gone, and an `event` of the two arguments that it had.
 

@@ -9,7 +9,7 @@ proved between these norms and the other distances.
 import enum
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import attrs
@@ -105,6 +105,19 @@ class Refuted:
 Validity = WorstCase | OverRandomness | Conditional | Refuted
 
 
+@attrs.frozen
+class _Derivation:
+    """How what a bound states follows, as `dpcore-verify` derives it again.
+
+    Args:
+        tree: A rule with its fields, as JSON-ready data (`dpcore_verify.derivation`).
+        stated: What is derived: figures, distance and relation.
+    """
+
+    tree: Mapping[str, Any]
+    stated: tuple[Any, ...]
+
+
 @attrs.frozen(kw_only=True)
 class AnySensitivity(ABC):
     """A bound on the movement of one statistic between neighbours: a number, or a law.
@@ -117,6 +130,8 @@ class AnySensitivity(ABC):
         solver_error: How far the computed statistic may lie from the exact one, in the same
             norm; both neighbours may err, so that twice this is added to what is stated.
         premises: What it takes for granted of the learner's code, printed with the guarantee.
+        facts: Public numbers that the theorem used, by name, published for a reader to judge.
+        derivation: See `derived`. A bound that leaves it out is taken as its author's theorem.
     """
 
     distance: Distance = attrs.field(converter=Distance)
@@ -125,6 +140,33 @@ class AnySensitivity(ABC):
     validity: Validity = attrs.field(factory=WorstCase)
     solver_error: float = attrs.field(default=0.0, validator=non_negative)
     premises: tuple[str, ...] = ()
+    facts: Mapping[str, float] = attrs.field(factory=dict, eq=False, repr=False)
+    derivation: _Derivation | None = attrs.field(default=None, eq=False, repr=False)
+
+    def derived(self, tree: Mapping[str, Any]) -> Self:
+        """Return the same bound with the rules by which its figures follow, without errors."""
+        return attrs.evolve(self, derivation=_Derivation(tree, self._stated))
+
+    def taken(self, owners: Mapping[str, str]) -> Self:
+        """Return the same bound, derived from a theorem of distributions (versions by name)."""
+        figures = self.plain()
+        number = self.largest - 2 * self.solver_error if isinstance(figures, dict) else figures
+        names = {name: owners[name] for name in owners if name != "dpcore"} or owners
+        of = ", ".join(f"{name} {version}" for name, version in names.items())
+        facts = {"value": float(number).hex(), "facts": dict(self.facts)}
+        return self.derived({"rule": "theorem", "of": of, "name": self.source, **facts})
+
+    @property
+    def tree(self) -> Mapping[str, Any] | None:
+        """The rules by which it follows; None if none are known, or if it was changed since."""
+        derivation = self.derivation
+        if derivation is None or derivation.stated != self._stated:
+            return None
+        return derivation.tree
+
+    @property
+    def _stated(self) -> tuple[Any, ...]:
+        return self.plain(), self.distance, self.adjacency
 
     @property
     @abstractmethod
@@ -221,13 +263,18 @@ class Sensitivity(AnySensitivity):
         def convert(length: float) -> float:
             return length if factor == 1 else up(length * factor, roundings=1)
 
-        return attrs.evolve(
+        converted = attrs.evolve(
             self,
             distance=distance,
             value=convert(self.value),
             solver_error=convert(self.solver_error),
             diameter=None if self.diameter is None else convert(self.diameter),
             source=f"{self.source} (converted from {self.distance} to {distance}: {words})",
+        )
+        norms = {"from": str(self.distance), "to": str(distance), "size": size}
+        tree = self.tree
+        return (
+            converted if tree is None else converted.derived({"rule": "norm", "of": tree, **norms})
         )
 
 

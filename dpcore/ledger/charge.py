@@ -7,10 +7,10 @@ import attrs
 
 from dpcore.adjacency import UNFRAMED
 from dpcore.checks import probability
+from dpcore.claims.events.event_text import read_event, write_event
 from dpcore.claims.events.relation_text import read_number, write_number
 from dpcore.errors import need
 from dpcore.event import Event
-from dpcore.ledger.event_text import read_event, write_event
 from dpcore.registry.events import Catalogue
 
 

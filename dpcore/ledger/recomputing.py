@@ -7,11 +7,11 @@ from typing import Any
 import attrs
 import msgspec
 
+from dpcore.claims.events.event_text import UnknownEventError
 from dpcore.claims.events.relation_text import EventTextError
 from dpcore.errors import DpcoreError, LedgerError
 from dpcore.ledger.analysts import HOLDERS, LIMITED, Entries, fault_of, limits_in
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.event_text import UnknownEventError
 from dpcore.ledger.journal import Row
 from dpcore.ledger.total import Spent, Total
 from dpcore.registry.events import Catalogue

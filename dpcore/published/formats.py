@@ -1,7 +1,4 @@
-"""Formats of a run folder: each writes what is published in its own words and by its own keys.
-
-What was published in format 2 replays byte for byte as long as it is read, so nothing of it follows
-a newer wording. Its plan is derived anew like any other; only how it is written is its own.
+"""`formats`: write what a run publishes in the words and by the keys of its format.
 
 Terms of a lock: sensitivities as plain data and back, so that a lock needs no pricing.
 
@@ -14,18 +11,15 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import attrs
 
 from dpcore.claims.events.relation_text import lock_adjacency, unlock_adjacency
 from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.errors import DpcoreError, ReplayError, need
-from dpcore.guarantee import Guarantee, Noise, Statistic, Status, wrapped
 from dpcore.mechanism import free_field
-from dpcore.models.figures import Figures
+from dpcore.published.earlier_formats import EARLIER, Format
 from dpcore.sensitivity import (
     AnySensitivity,
     Conditional,
@@ -43,99 +37,11 @@ from dpcore.sensitivity import (
 if TYPE_CHECKING:
     from dpcore.published.plan_from_lock import Terms
 
-FORMAT = 3
+FORMAT = 4
 """What is published now. From 2 on, a lock holds what a replay needs: nothing is priced again."""
 
 
-@attrs.frozen(kw_only=True)
-class Format:
-    """How the files of one format are written.
-
-    Args:
-        guarantee: `guarantee.json`, and a part of the lock.
-        paragraph: `guarantee.txt`.
-        table: `RELEASE.table.json`, of each of its tables.
-    """
-
-    guarantee: Callable[[Guarantee], dict[str, Any]]
-    paragraph: Callable[[Guarantee], str]
-    table: Callable[[Figures], dict[str, Any]]
-
-
-def _guarantee_two(guarantee: Guarantee) -> dict[str, Any]:
-    """By the keys of format 2: one arithmetic for all queries, the door's premises last."""
-    data = guarantee.to_dict()
-    # Named one by one: a key of a newer format is none of this one.
-    keys = ("status", "epsilon", "delta", "adjacency", "release", "assumptions")
-    return {
-        **{key: data[key] for key in keys},
-        "premises": [*guarantee.basis.premises, *guarantee.provenance.boundary_premises],
-        "arithmetic": {
-            "sampler": "exact" if _is_exact(guarantee) else "real",
-            "statistic": _statistic(guarantee),
-        },
-        **{key: data[key] for key in ("accountant", "sources", "covers")},
-        **{key: data[key] for key in ("ledger", "not private") if key in data},
-    }
-
-
-def _paragraph_two(guarantee: Guarantee) -> str:
-    """A guarantee in the English of format 2."""
-    if guarantee.status is Status.NONE:
-        return wrapped(guarantee.claim())
-    premises = "; ".join((*guarantee.basis.premises, *guarantee.provenance.boundary_premises))
-    arithmetic = (
-        "Noise is sampled exactly on a grid"
-        if _is_exact(guarantee)
-        else "Noise is proved in real arithmetic and drawn as floating-point numbers, whose low "
-        "bits are not covered"
-    )
-    limits = (
-        f"{arithmetic}; {_statistic(guarantee)}. Timing and memory are not covered. Epsilon is "
-        f"stated by {guarantee.basis.accountant}. It covers {guarantee.covers()} of this run "
-        f"alone; runs on the same records without a common ledger add up."
-    )
-    return wrapped(
-        guarantee.claim(),
-        "" if guarantee.provenance.recorded is None else guarantee.provenance.recorded.sentence(),
-        f"Assumed, not derived from the records: {premises}.",
-        limits,
-        "Sources: " + "; ".join(guarantee.basis.sources) + ".",
-    )
-
-
-def _table_two(figures: Figures) -> dict[str, Any]:
-    """A table with the one kind of intervals that format 2 knows."""
-    data = figures.data()
-    (interval,) = data["intervals"]
-    return {**data, "intervals": {key: interval[key] for key in ("level", "together", "covers")}}
-
-
-def _is_exact(guarantee: Guarantee) -> bool:
-    return all(planned_query.noise is not Noise.FLOATS for planned_query in guarantee.basis.queries)
-
-
-def _statistic(guarantee: Guarantee) -> str:
-    """One clause about the statistics of all queries: the largest allowance, if there is one."""
-    if all(planned_query.statistic is Statistic.SUM for planned_query in guarantee.basis.queries):
-        return "the statistic is summed exactly"
-    allowance = max(planned_query.allowance for planned_query in guarantee.basis.queries)
-    if allowance == 0:
-        return "the statistic is taken as computed in real arithmetic"
-    return (
-        f"the statistic is computed in floating point, and an error of up to {allowance:.2e} on "
-        f"either neighbour is part of its sensitivity"
-    )
-
-
-_FORMATS = {
-    2: Format(
-        guarantee=_guarantee_two,
-        paragraph=_paragraph_two,
-        table=_table_two,
-    ),
-    FORMAT: Format(guarantee=Guarantee.to_dict, paragraph=Guarantee.paragraph, table=Figures.data),
-}
+FORMATS: Mapping[int, Format] = {**EARLIER, FORMAT: Format()}
 
 
 def format_of(number: int) -> Format:
@@ -145,13 +51,18 @@ def format_of(number: int) -> Format:
         ReplayError: this version does not read it.
     """
     need(
-        number in _FORMATS,
+        number in FORMATS,
         ReplayError,
         f"spec.lock.json: a folder of format {number}, this version replays formats "
-        f"{' and '.join(map(str, sorted(_FORMATS)))}: replay it with the dpcore that wrote it, or "
+        f"{' and '.join(map(str, sorted(FORMATS)))}: replay it with the dpcore that wrote it, or "
         f"run its spec again",
     )
-    return _FORMATS[number]
+    return FORMATS[number]
+
+
+def paid_queries(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a locked plan asks of the hold-out, in either of its words."""
+    return list(plan.get(FORMATS[FORMAT].paid_evaluation, plan.get("look", [])))
 
 
 def write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: bool = True) -> bytes:
@@ -178,13 +89,13 @@ _LOCKED_NAMES: dict[type, str] = {SensitivityDistribution: "SensitivityLaw"}
 """Names of classes as formats write them, if today's are others."""
 
 
-def bound_dict(sensitivity: AnySensitivity) -> dict[str, Any]:
+def bound_dict(sensitivity: AnySensitivity, style: Format) -> dict[str, Any]:
     """Everything that a sensitivity says, as JSON-ready data; null stands for infinity."""
     relation, persons = lock_adjacency(sensitivity.adjacency)
     data: dict[str, Any] = {
         "class": _LOCKED_NAMES.get(type(sensitivity), type(sensitivity).__name__),
         **relation,
-        "validity": _validity_dict(sensitivity.validity),
+        "validity": _validity_dict(sensitivity.validity, style),
         "premises": list(sensitivity.premises),
         **persons,
     }
@@ -219,7 +130,7 @@ def noise_of(planned_query: PlannedQuery) -> Any:
     return getattr(planned_query.mechanism, free_field(type(planned_query.mechanism)))
 
 
-def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
+def terms_of(plan: Mapping[str, Any], names: tuple[str, ...], style: Format) -> Terms:
     """Read the terms that a lock's plan states, for relocking.
 
     Args:
@@ -256,7 +167,9 @@ def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
                 )
                 for name in names
             ],
-            evaluation={entry["query"]: locked_query(entry) for entry in plan["look"]},
+            evaluation={
+                entry["query"]: locked_query(entry) for entry in plan[style.paid_evaluation]
+            },
         )
     except (LookupError, TypeError, ValueError, AttributeError, DpcoreError) as error:
         raise ReplayError(f"spec.lock.json: damaged ({type(error).__name__} in its plan)") from None
@@ -298,10 +211,10 @@ def _sensitivity(entry: Mapping[str, Any]) -> AnySensitivity:
     )
 
 
-def _validity_dict(validity: Validity) -> dict[str, Any]:
+def _validity_dict(validity: Validity, style: Format) -> dict[str, Any]:
     match validity:
         case OverRandomness(gamma):
-            return {"over_coins": gamma}
+            return {style.over_randomness: gamma}
         case Conditional(assumptions):
             return {"conditional": [list(assumption) for assumption in assumptions]}
         case Refuted(reason):
@@ -313,7 +226,7 @@ def _validity_dict(validity: Validity) -> dict[str, Any]:
 def _validity(data: Mapping[str, Any]) -> Validity:
     # Further keys are not looked at here: `require_same` compares the whole lock afterwards.
     match dict(data):
-        case {"over_coins": gamma}:
+        case {"over_randomness": gamma} | {"over_coins": gamma}:
             return OverRandomness(float(gamma))
         case {"conditional": assumptions}:
             return Conditional(tuple((str(name), str(text)) for name, text in assumptions))

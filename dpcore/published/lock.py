@@ -14,11 +14,13 @@ from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.claims.plan.request import Request
 from dpcore.domain.moments import zone_rules
 from dpcore.errors import ReplayError, SpecError, need, shown
+from dpcore.guarantee import Status
 from dpcore.published.bounded_reading import read_json
+from dpcore.published.claims import Trees, claims_of, trees_of
+from dpcore.published.earlier_formats import Format
 from dpcore.published.files import replace_file
 from dpcore.published.formats import (
     FORMAT,
-    Format,
     bound_dict,
     format_of,
     noise_of,
@@ -119,7 +121,17 @@ def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
 
     Versions are what the publisher had. Other ones here may explain a difference, and are none.
     """
-    return _lock(spec, plan, lock.randomness(), lock.versions, lock.format, empty=lock.leaves_empty)
+    trees = None
+    # Rules are the lock's, as sensitivities are: no bound is asked again.
+    if "claims" in lock.plan:
+        try:
+            trees = trees_of(lock.plan["claims"])
+        except (LookupError, TypeError):
+            raise ReplayError("spec.lock.json: damaged (its claims)") from None
+    empty = lock.leaves_empty
+    return _lock(
+        spec, plan, lock.randomness(), lock.versions, lock.format, empty=empty, trees=trees
+    )
 
 
 def relock(
@@ -133,7 +145,8 @@ def relock(
     """
     from dpcore.published.plan_from_lock import plan_from_terms
 
-    terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
+    names = tuple(release.name for release in spec.request.releases)
+    terms = terms_of(lock.plan, names, format_of(lock.format))
     request = Request.of(spec.request, reproduce=reproduce)
     with spec.locate_errors():
         return plan_from_terms(request, terms, randomness, spec.registry, spec.limits)
@@ -147,12 +160,20 @@ def _lock(
     number: int,
     *,
     empty: bool,
+    trees: Trees | None = None,
 ) -> Lock:
+    style = format_of(number)
+    described = describe(plan, style) | (_EMPTY if empty else {})
+    if style.has_claims and plan.guarantee.status is not Status.NONE:
+        try:
+            described["claims"] = claims_of(plan, trees)
+        except LookupError:
+            raise ReplayError("spec.lock.json: its claims lack a query of its plan") from None
     return Lock(
         spec=_normalise(spec.text),
         versions=versions,
         key=None if randomness is None else randomness.key,
-        plan=_normalise(describe(plan, format_of(number)) | (_EMPTY if empty else {})),
+        plan=_normalise(described),
         format=number,
     ).digested()
 
@@ -166,8 +187,12 @@ def describe(plan: Plan, style: Format) -> dict[str, Any]:
         # Without it, a folder was published before there was a choice.
         **({"cells": cells} if (cells := plan.request.domain.cells) != "positions" else {}),
         "guarantee": style.guarantee(plan.guarantee),
-        "look": [
-            {"query": planned_query.query.name, **_describe_price(planned_query)}
+        style.paid_evaluation: [
+            {
+                "query": planned_query.query.name,
+                **(_size_of(planned_query) if style.has_claims else {}),
+                **_describe_price(planned_query, style),
+            }
             for planned_query in plan.schedule.evaluation
         ],
         "public": public_dict(plan),
@@ -176,9 +201,8 @@ def describe(plan: Plan, style: Format) -> dict[str, Any]:
                 {
                     **({"point": scheduled.release.point} if scheduled.release.point else {}),
                     "query": planned_query.query.name,
-                    "shape": list(planned_query.query.shape),
-                    "at_most": planned_query.query.at_most,
-                    "share": planned_query.share,
+                    **_size_of(planned_query),
+                    style.budget_fraction: planned_query.share,
                     **(
                         {"sampling": _component(planned_query.query.sampling)}
                         if planned_query.query.sampling is not None
@@ -189,7 +213,7 @@ def describe(plan: Plan, style: Format) -> dict[str, Any]:
                         if (bands := getattr(planned_query.query, "bands", None)) is not None
                         else {}
                     ),
-                    **_describe_price(planned_query),
+                    **_describe_price(planned_query, style),
                 }
                 for planned_query in scheduled.queries.values()
             ]
@@ -198,7 +222,11 @@ def describe(plan: Plan, style: Format) -> dict[str, Any]:
     }
 
 
-def _describe_price(planned_query: PlannedQuery) -> dict[str, Any]:
+def _size_of(planned_query: PlannedQuery) -> dict[str, Any]:
+    return {"shape": list(planned_query.query.shape), "at_most": planned_query.query.at_most}
+
+
+def _describe_price(planned_query: PlannedQuery, style: Format) -> dict[str, Any]:
     """What pricing found of one ask, as plain data."""
     return {
         "distance": str(planned_query.sensitivity.distance),
@@ -206,7 +234,7 @@ def _describe_price(planned_query: PlannedQuery) -> dict[str, Any]:
         "sensitivity": planned_query.sensitivity.plain(),
         "solver_error": planned_query.sensitivity.solver_error,
         "source": planned_query.sensitivity.source,
-        "bound": bound_dict(planned_query.sensitivity),
+        "bound": bound_dict(planned_query.sensitivity, style),
         "mechanism": _component(planned_query.mechanism),
         "noise": noise_of(planned_query),
     }

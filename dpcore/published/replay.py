@@ -86,7 +86,8 @@ class PublishedStatement(msgspec.Struct, frozen=True):
     """
 
     premises: list[str] = []
-    door: _Texts = []
+    release_boundary: _Texts = []
+    door: _Texts = []  # until format 3
     distributions: Annotated[dict[_Text, _Text], msgspec.Meta(max_length=100)] = {}
     replayed: _Text = ""
     voided: _Text = msgspec.field(name="not private", default="")
@@ -99,8 +100,9 @@ class PublishedStatement(msgspec.Struct, frozen=True):
         Raises:
             ReplayError: the entry of a ledger is none.
         """
+        boundary = [*self.release_boundary, *self.door]
         # In format 2 the one premise of a door stands among the plan's.
-        handed_over = [HANDED_OVER] if HANDED_OVER in self.premises and not self.door else []
+        handed_over = [HANDED_OVER] if HANDED_OVER in self.premises and not boundary else []
         if self.ledger is not None:
             try:
                 msgspec.convert(self.ledger, type=Recorded)
@@ -110,7 +112,7 @@ class PublishedStatement(msgspec.Struct, frozen=True):
         plan = guarantee.provenance
         return guarantee.with_provenance(
             distributions=dict(sorted({**self.distributions, **plan.distributions}.items())),
-            boundary_premises=(*handed_over, *self.door),
+            boundary_premises=(*handed_over, *boundary),
             replayed=self.replayed,
             recorded=None if self.ledger is None else Recorded.of(self.ledger),
             voided=self.voided or plan.voided,

@@ -1,7 +1,7 @@
 """`events`: read and store events by name, the core's and those of a registry's plugins.
 
 By its name an event is read from a `dpcore account` file (here), stored in a ledger and rebuilt
-from what was stored (`dpcore.ledger.event_text`). A plugin's event joins through the hook
+from what was stored (`dpcore.claims.events.event_text`). A plugin's event joins through the hook
 `dpcore_events`: nothing else has to know it.
 
 In a file, a field is the event's own constructor argument. The adjacency is the file's. A field
@@ -10,7 +10,6 @@ that holds an event is given as a mapping, one that holds events with counts as 
 `noise_multiplier`, and a training run by one of the `dpcore.claims.events.forms`.
 """
 
-import functools
 import math
 import typing
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.checks import is_integer, require_keys
 from dpcore.claims.events.composition import repeated
+from dpcore.claims.events.event_text import fields_of
 from dpcore.claims.events.forms import FORMS
 from dpcore.errors import (
     ContractError,
@@ -275,50 +275,6 @@ def _number(value: object, hint: Any) -> Any:
         words = "a number" if hint is float else "a whole number"
         raise SpecError(f"needs {words}, got {shown(value)}")
     return value
-
-
-@attrs.frozen(kw_only=True)
-class EventField:
-    """What the constructor of an event takes.
-
-    Args:
-        name: The attribute. alias: The argument. hint: Its type.
-        required: Whether it must be given.
-    """
-
-    name: str
-    alias: str
-    hint: Any
-    required: bool
-
-    @property
-    def key(self) -> str:
-        """How a file spells it."""
-        return "of" if self.alias == "event" else self.alias
-
-
-@functools.cache
-def fields_of(event_class: type[Event]) -> tuple[EventField, ...]:
-    """Return what the constructor of an event takes, in its order.
-
-    Raises:
-        ContractError: it is no attrs class.
-    """
-    if not attrs.has(event_class):
-        raise ContractError(
-            f"the event {event_class.__name__} has no fields: attrs.frozen gives it some"
-        )
-    hints = typing.get_type_hints(event_class)
-    return tuple(
-        EventField(
-            name=field.name,
-            alias=field.alias or field.name,
-            hint=hints.get(field.name, field.type),
-            required=field.default is attrs.NOTHING,
-        )
-        for field in attrs.fields(event_class)
-        if field.init
-    )
 
 
 def catalogue_of(registry: Registry | None = None) -> Catalogue:

@@ -21,6 +21,11 @@ from dpcore import (
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.composition import ComposedEvent, repeated
 from dpcore.claims.events.concentrated import ZcdpEvent
+from dpcore.claims.events.event_text import (
+    UnknownEventError,
+    read_event as read_from,
+    write_event as write_by,
+)
 from dpcore.claims.events.exponential import ExponentialMechanismEvent
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.gaussian_mixture import GaussianMixtureEvent
@@ -45,11 +50,6 @@ from dpcore.claims.mechanisms.l2_gamma import L2GammaEvent
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.errors import ContractError, RegistryError, SpecError
 from dpcore.event import Claims, Event, PrivacyCurve
-from dpcore.ledger.event_text import (
-    UnknownEventError,
-    read_event as read_from,
-    write_event as write_by,
-)
 from dpcore.ledger.journal import canonical
 from dpcore.registry.events import CORE, Catalogue, catalogue_of, fields_of
 from dpcore.registry.kinds import EVENT

@@ -118,7 +118,7 @@ def test_a_run_is_charged_whole_and_its_guarantee_names_the_ledger(ledger):
     assert "entry 1 " in text
     assert "of the ledger 'people'" in text
     assert "together (1, 1e-05)-differentially private under replace_one" in text
-    assert f"lets through {ledger.left().describe(6)}." in text
+    assert f"admits {ledger.left().describe(6)}." in text
     assert outcome.guarantee.provenance.recorded.digest == ledger.rows()[1].digest
     assert ledger.guarantee_of(ledger.rows()[1].digest) == outcome.guarantee.to_dict()
     second = plan(0.95)

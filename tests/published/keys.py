@@ -21,8 +21,8 @@ from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.guarantee import Recorded
 from dpcore.ledger import Charge
 from dpcore.ledger.filters import BudgetExceededError
-from dpcore.published.formats import FORMAT, bound_dict, format_of
-from dpcore.published.lock import lock_of
+from dpcore.published.formats import FORMAT, FORMATS, bound_dict, format_of
+from dpcore.published.lock import describe
 from dpcore.registry.kinds import ACCOUNTANT, COMPONENTS
 from dpcore.registry.registry import Registry
 from dpcore.sensitivity import (
@@ -52,6 +52,7 @@ STRUCTS = (  # each is written by its fields' names
     "dpcore_attacks.audits.audit_file:Audited",
     "dpcore_attacks.audits.audit_file:AuditedClaim",
 )
+QUERIES = {3: {"ask": "asks"}, 4: {"query": "queries"}}  # what a guarantee calls a query
 SPEC = """\
 dpcore: 1
 data:
@@ -74,18 +75,21 @@ def parameters(kind: type[Any]) -> list[str]:
     return [field.alias for field in attrs.fields(kind) if field.init] if attrs.has(kind) else []
 
 
-def written() -> dict[str, list[str]]:
-    """The keys of what is written by a table of its own, in order."""
+def written(number: int) -> dict[str, list[str]]:
+    """The keys of what is written by a table of its own in a format, in order."""
     # What this version writes of a published run, and not what stands there.
-    files = load_run(ARCHIVE / "runs" / f"statistics.tables.format-{FORMAT}").files
+    files = load_run(ARCHIVE / "runs" / f"statistics.tables.format-{number}").files
     guarantee, lock = (json.loads(files[name]) for name in ("guarantee.json", "spec.lock.json"))
     tables = next(json.loads(files[name]) for name in files if name.endswith(".table.json"))
-    first = next(iter(tables.values()))
+    first, plan = next(iter(tables.values())), lock["plan"]
+    claims = plan.get("claims")
+    added = claims and {"claims": [*claims], "query of the claims": [*claims["queries"][0]]}
     return {
         "guarantee": [*guarantee],
-        "guarantee in a lock": [*lock["plan"]["guarantee"]],
-        "ask": [*guarantee["asks"][0]],
-        "plan": [*lock["plan"]],
+        "guarantee in a lock": [*plan["guarantee"]],
+        **{name: [*guarantee[key][0]] for name, key in QUERIES[number].items()},
+        "plan": [*plan],
+        **(added or {}),
         "table": [*first],
         "interval": [*first["intervals"][0]],
     }
@@ -98,7 +102,7 @@ def written_at_times() -> dict[str, list[str]]:
     recorded = Recorded(**{**fields, "epsilon": 1.0, "delta": 0.0, "assumptions": ()})
     query = attrs.evolve(guarantee.basis.queries[0], premises=("a premise",))
     full = with_queries(guarantee, query).with_provenance(recorded=recorded, voided="a reason")
-    two, three = (format_of(number).guarantee(full) for number in (2, 3))
+    two, three, four = (format_of(number).guarantee(full) for number in sorted(FORMATS))
     old_files = load_run(ARCHIVE / "runs" / "statistics.tables").files
     old_tables = next(json.loads(old_files[n]) for n in old_files if n.endswith(".table.json"))
     table = next(iter(old_tables.values()))
@@ -109,6 +113,8 @@ def written_at_times() -> dict[str, list[str]]:
         "format 2, interval": [*table["intervals"]],
         "format 3, full guarantee": [*three],
         "format 3, full ask": [*three["asks"][0]],
+        "format 4, full guarantee": [*four],
+        "format 4, full query": [*four["queries"][0]],
         "entry of a ledger": [*three["ledger"]],
         **_bounds(),
     }
@@ -134,9 +140,15 @@ def _bounds() -> dict[str, list[str]]:
         "Refuted": Refuted("reason"),
     }
     return {
-        **{name: [*bound_dict(sensitivity)] for name, sensitivity in sensitivities.items()},
         **{
-            f"validity, {name}": [*bound_dict(attrs.evolve(number, validity=validity))["validity"]]
+            name: [*bound_dict(sensitivity, format_of(3))]
+            for name, sensitivity in sensitivities.items()
+        },
+        **{
+            f"{of}validity, {name}": [
+                *bound_dict(attrs.evolve(number, validity=validity), style)["validity"]
+            ]
+            for of, style in (("", format_of(3)), ("format 4, ", format_of(4)))
             for name, validity in validities.items()
         },
     }
@@ -148,9 +160,11 @@ def written_of_spec(folder: Path) -> dict[str, list[str]]:
     (folder / "spec.yaml").write_text(SPEC)
     spec = load_spec(folder / "spec.yaml")
     plan = spec.price()
-    lock = lock_of(spec, plan, None)
-    (entry,) = lock.plan["releases"]["release-1"]
-    names = {"full plan": [*lock.plan], "full release": [*entry]}
+    names = {}
+    for of, number in (("", 3), ("format 4, ", 4)):
+        described = describe(plan, format_of(number)) | {"unknown": "empty"}
+        (entry,) = described["releases"]["release-1"]
+        names |= {f"{of}full plan": [*described], f"{of}full release": [*entry]}
     return names | _ledger_rows(folder / "paid.ledger", plan.guarantee)
 
 
@@ -187,7 +201,11 @@ def names_on_disk() -> dict[str, dict[str, list[str]]]:
     }
     schemes = importlib.import_module("dpcore.sampling")
     names["sampling"] = {name: parameters(getattr(schemes, name)) for name in SCHEMES}
-    names["files"] = {f"format {FORMAT}, {name}": keys for name, keys in written().items()}
+    names["files"] = {
+        f"format {number}, {name}": keys
+        for number in QUERIES
+        for name, keys in written(number).items()
+    }
     names["files"] |= written_at_times()
     with tempfile.TemporaryDirectory() as folder:
         names["files"] |= written_of_spec(Path(folder))

@@ -139,12 +139,13 @@ def replay(name: str, folder: Path) -> Recording:
             "delta": plan["guarantee"]["delta"],
             "queries": {
                 f"{release}.{query['query']}": {
-                    key: query[key] for key in ("at_most", "share", "sensitivity", "mechanism")
+                    **{key: query[key] for key in ("at_most", "sensitivity", "mechanism")},
+                    "share": query["budget_fraction"],
                 }
                 for release, queries in plan["releases"].items()
                 for query in queries
             },
-            "look": {query["query"]: query["mechanism"] for query in plan["look"]},
+            "look": {query["query"]: query["mechanism"] for query in plan["paid_evaluation"]},
         },
         machine=machine(),
     )

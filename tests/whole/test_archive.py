@@ -28,6 +28,11 @@ QUICK = (
     "statistics.basics.format-3",
     "statistics.persons",
     "best-of.format-3",
+    "kernel_ridge.per_query.format-4",
+    "objective_perturbation.classes.format-4",
+    "sgd.banded.format-4",
+    "statistics.keys.format-4",
+    "statistics.persons.format-4",
     "explainable_boosting.cells",
     "synthetic.cells",
 )

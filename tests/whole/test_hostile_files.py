@@ -126,7 +126,7 @@ def test_no_file_of_a_run_is_waited_for(run, kind, name, monkeypatch):
 def test_what_is_in_the_place_of_a_lock_beside_its_spec_is_replaced(home, kind):
     put(kind, lock_path(home / "s.yaml"))
     assert call("check", home / "s.yaml").exit_code == 0
-    assert json.loads(lock_path(home / "s.yaml").read_text())["format"] == 3
+    assert json.loads(lock_path(home / "s.yaml").read_text())["format"] == 4
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"12", b'{"number": "one", "digest": ""}', b"\xff"])
@@ -189,6 +189,9 @@ def test_a_ledger_does_not_confirm_a_lock_of_other_events(home, run):
     (query,) = said["plan"]["releases"]["m"]
     # More noise than was charged for: its epsilon is covered all the same, so that it replays.
     query["noise"] = query["mechanism"]["noise_multiplier"] = 2 * query["noise"]
+    (claim,) = said["plan"]["claims"]["queries"]
+    claim["mechanism"]["noise_multiplier"] = query["noise"].hex()
+    claim["event"]["mu"] = (float.fromhex(claim["event"]["mu"]) / 2).hex()
     path.write_bytes(msgspec.convert(said, Lock).digested().encode())
     assert dpcore.load_run(run).guarantee.epsilon == pytest.approx(1)
     done = call("ledger", "verify", "./people.ledger", "--run", run)

@@ -139,6 +139,7 @@ class DiscreteGaussian(Executed):
     needs: ClassVar[Needs] = Needs(distance=Distance.L2, integers=True, additive=True, persons=True)
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Canonne, Kamath & Steinke (2020), arXiv:2004.00010v4, Theorems 4 and 7"
+    rule: ClassVar[tuple[str, ...]] = ("discrete_gaussian", "noise_width")
 
     noise_width: float = free(validator=positive)
 

@@ -116,6 +116,7 @@ class DiscreteLaplace(LaplaceNoise):
 
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Ghosh, Roughgarden & Sundararajan (2012), the geometric mechanism"
+    rule: ClassVar[tuple[str, ...]] = ("discrete_laplace", "noise_scale")
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
         """The exact curve for one coordinate, any such pure release for more."""

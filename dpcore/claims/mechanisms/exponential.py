@@ -54,6 +54,7 @@ class Exponential(Choice, Executed):
     """
 
     source: ClassVar[str] = "Dong, Durfee & Rogers (2020), arXiv:1909.13830, bounded range"
+    rule: ClassVar[tuple[str, ...]] = ("exponential", "epsilon")
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "Exponential":
         """epsilon = 2/scale, so that rho = epsilon^2/8 is that of mu = 1/scale."""

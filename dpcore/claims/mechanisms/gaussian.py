@@ -74,6 +74,11 @@ class Gaussian(Executed):
         """`exact` on the grid, `real` where noise is drawn as floats."""
         return "exact" if self.noise == "grid" else "real"
 
+    @property
+    def rule(self) -> tuple[str, ...]:  # type: ignore[override]
+        """On the grid the rule takes the grid's exponent as well."""
+        return ("gaussian_on_grid" if self.noise == "grid" else "gaussian", "noise_multiplier")
+
     def at(self, scale: float, query: Query, sensitivity: AnySensitivity) -> "Gaussian":
         """mu = 1/noise_multiplier exactly, so noise_multiplier = scale; for a law, of its top."""
         return attrs.evolve(

@@ -191,6 +191,7 @@ class L2Gamma(Executed):
     needs: ClassVar[Needs] = Needs(distance=Distance.L2, additive=True, persons=True)
     arithmetic: ClassVar[Arithmetic] = "real"
     source: ClassVar[str] = "Hardt & Talwar (2010), arXiv:0907.3754; curve T8"
+    rule: ClassVar[tuple[str, ...]] = ("l2_gamma", "noise_scale")
 
     noise_scale: float = free(validator=positive)
 

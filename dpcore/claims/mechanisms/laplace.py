@@ -39,6 +39,7 @@ class Laplace(LaplaceNoise):
     source: ClassVar[str] = (
         "Dwork, McSherry, Nissim & Smith (2006), Proposition 1; on a grid, post-processed"
     )
+    rule: ClassVar[tuple[str, ...]] = ("laplace", "noise_scale")
 
     noise: Literal["grid", "float"] = attrs.field(default="grid", validator=one_of("grid", "float"))
 

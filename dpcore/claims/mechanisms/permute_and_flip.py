@@ -48,6 +48,7 @@ class PermuteAndFlip(Choice, Executed):
     """
 
     source: ClassVar[str] = "McKenna & Sheldon (2020), arXiv:2010.12603"
+    rule: ClassVar[tuple[str, ...]] = ("permute_and_flip", "epsilon")
 
     def event(
         self, query: Query, sensitivity: Sensitivity, moved: float | None = None

@@ -48,6 +48,7 @@ class RandomizedResponse(Mechanism):
     needs: ClassVar[Needs] = Needs(distance=Distance.HAMMING)
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Section 3"
+    rule: ClassVar[tuple[str, ...]] = ("randomized_response", "epsilon", "classes")
 
     epsilon: float = free(validator=positive)
     categories: int | None = attrs.field(

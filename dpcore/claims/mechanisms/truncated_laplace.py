@@ -107,6 +107,7 @@ class TruncatedLaplace(LaplaceNoise):
 
     arithmetic: ClassVar[Arithmetic] = "exact"
     source: ClassVar[str] = "Geng, Ding, Guo & Kumar (2020), arXiv:1810.00877"
+    rule: ClassVar[tuple[str, ...]] = ("truncated_laplace", "noise_scale", "truncation")
 
     truncation: float = attrs.field(validator=_at_most_half)
 

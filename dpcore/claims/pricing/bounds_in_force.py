@@ -193,11 +193,17 @@ class Bounds:
     ) -> AnySensitivity | Refused:
         """What a bound claims of one query in the query's distance, if that serves the run."""
         claim = partial(bound.sensitivity, query, learner, public)
+
+        def derived(answer: AnySensitivity | Refused) -> AnySensitivity | Refused:
+            return answer if isinstance(answer, Refused) else self._derived(answer, bound)
+
         try:
             result = (
                 claim(self.adjacency)
                 if self.locked
-                else unit_claim(query, learner, self.adjacency, claim)
+                else derived(
+                    unit_claim(query, learner, self.adjacency, lambda step: derived(claim(step)))
+                )
             )
         except UndeclaredError as error:
             return Refused(error.message)
@@ -228,6 +234,14 @@ class Bounds:
             return result
         premises = dict.fromkeys((*result.premises, *self.components.premises()))
         return attrs.evolve(result, premises=tuple(premises))
+
+    def _derived(self, claim: AnySensitivity, bound: SensitivityBound) -> AnySensitivity:
+        """The claim with its derivation; what a bound states without one is its theorem."""
+        if claim.tree is not None:
+            return claim
+        versions = self.components.distributions([type(bound)])
+        own = type(bound).__module__.partition(".")[0].replace("_", "-")
+        return claim.taken({own: versions[own]} if own in versions else versions)
 
 
 def _explain_unsampled(

@@ -62,14 +62,15 @@ spherical, or a record is seen again while its sum still counts, the theorem is 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import attrs
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.bound import Refused
+from dpcore.claims.events.relation_text import write_number
 from dpcore.errors import UndeclaredError
 from dpcore.learner import AnyLearner
 from dpcore.mechanism import AnyMechanism
@@ -143,10 +144,13 @@ def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], 
         return removal
     steps = adjacency.records
     if adjacency.membership:
-        return _take_steps(removal, steps, adjacency)
-    # k records are taken away and k others put there.
-    by_removal = _take_steps(removal, 2 * steps, adjacency)
+        return _take_steps(removal, steps, adjacency, removal.tree)
     replacement = _check_step(_ask_bound(claim, REPLACE_ONE, adjacency), REPLACE_ONE, many)
+    # One rule for both kinds of steps derives the path; of two theorems the result is a third.
+    same = isinstance(replacement, Sensitivity) and removal.tree == replacement.tree
+    tree = removal.tree if same else None
+    # k records are taken away and k others put there.
+    by_removal = _take_steps(removal, 2 * steps, adjacency, tree)
     if isinstance(replacement, Refused):
         return by_removal
     # Or pairs are replaced, and the rest comes or goes: no step is longer than the larger bound.
@@ -162,7 +166,7 @@ def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], 
         covers_fallback=removal.covers_fallback and replacement.covers_fallback,
         premises=tuple(dict.fromkeys((*removal.premises, *replacement.premises))),
     )
-    by_replacement = _take_steps(larger_step, steps, adjacency)
+    by_replacement = _take_steps(larger_step, steps, adjacency, tree)
     # Taken only if it is no larger in both: a mechanism may calibrate to either figure.
     return (
         by_replacement
@@ -214,8 +218,11 @@ def _larger_range(first: Sensitivity, second: Sensitivity) -> float | None:
     return max(2 * step.value if step.range is None else step.range for step in (first, second))
 
 
-def _take_steps(claim: Sensitivity, steps: int, adjacency: Adjacency) -> Sensitivity:
-    """The claim of a path of so many steps, rounded up."""
+def _take_steps(
+    claim: Sensitivity, steps: int, adjacency: Adjacency, tree: Mapping[str, Any] | None
+) -> Sensitivity:
+    """The claim of a path of so many steps, rounded up; derived where one rule derives each."""
+    full_path = times(claim.value, steps)
     # Any two outputs are within twice the bound, by way of 0, whatever lies between them.
     if claim.covers_fallback and claim.range is None:
         steps = min(steps, 2)
@@ -224,13 +231,19 @@ def _take_steps(claim: Sensitivity, steps: int, adjacency: Adjacency) -> Sensiti
     value = times(claim.value, steps)
     if claim.diameter is not None and claim.diameter < value:
         value, path = claim.diameter, "the diameter of all outputs, whatever a person has"
-    return attrs.evolve(
+    result = attrs.evolve(
         claim,
         value=value,
         range=None if claim.range is None else times(claim.range, steps),
         adjacency=adjacency,
         source=f"{path}: {claim.source}",
     )
+    if tree is None or value != full_path:
+        return result
+    rule = (
+        {"rule": "persons", "of": tree} if adjacency.of_person else {"rule": "larger", "of": [tree]}
+    )
+    return result.derived(rule)
 
 
 def times(value: float, steps: int) -> float:
@@ -273,7 +286,7 @@ def of_clipped_persons(
     # L is for one who comes or goes. A replacement is one of each.
     if not adjacency.membership:
         value = _bound_replacement(value, query)
-    return attrs.evolve(
+    result = attrs.evolve(
         path,
         value=value,
         range=None,
@@ -282,6 +295,26 @@ def of_clipped_persons(
         source=f"an exact sum over persons, of whom each adds at most {origin}",
         covers_fallback=False,
     )
+    # A theorem of the learner's about any two persons is none of the rules.
+    is_derived = adjacency.membership or query.sum.diameter is None
+    return result.derived(_clipped_tree(query, adjacency, learner)) if is_derived else result
+
+
+def _clipped_tree(query: SumQuery, adjacency: Adjacency, learner: SummingLearner) -> dict[str, Any]:
+    """The theorem about clipped persons as a rule of `dpcore-verify`."""
+    declaration = query.sum
+    assert declaration.person is not None, "the query clips persons"
+    # Of a sum that is turned into another vector, the clip alone is a bound.
+    contribution = declaration.person if learner.turns_persons else declaration.clip
+    return {
+        "rule": "clipped",
+        "clip": write_number(declaration.person),
+        "contribution": write_number(contribution),
+        "records": adjacency.records,
+        "sign": "any" if declaration.sign == "acute" else declaration.sign,
+        "size": query.real_size,
+        "each": None if declaration.each is None else write_number(declaration.each),
+    }
 
 
 def _premises(learner: SummingLearner, path: Sensitivity) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
+from dpcore.claims.events.relation_text import write_number
 from dpcore.errors import ContractError
 from dpcore.learner import AnyLearner, Public
 from dpcore.learners.bounds.by_relation import ByRelation
@@ -47,13 +48,30 @@ class SumBound(SensitivityBound):
         if not isinstance(query, SumQuery):
             return Refused(f"{query.name!r} declares no sum")
         claim, value = moved_by_sum(query).under(adjacency)
-        return Sensitivity(
+        sensitivity = Sensitivity(
             value=value,
             distance=query.distance,
             adjacency=claim,
             source=f"{EXACT_SUM} at most {query.sum.clip!r} long ({claim})",
             premises=() if learner.isolate or proves_partial(learner) else (ROW_WISE,),
         )
+        return derived_as_sum(sensitivity, query)
+
+
+def derived_as_sum(claim: Sensitivity, query: Query) -> Sensitivity:
+    """Return a claim about an exact sum with the theorem above as its rule, unless it says less."""
+    assert isinstance(query, SumQuery), "the claim is about a sum"
+    if claim.value < moved_by_sum(query).under(claim.adjacency)[1]:
+        return claim
+    declaration = query.sum
+    tree = {
+        "rule": "sum",
+        "clip": write_number(declaration.clip),
+        "sign": declaration.sign,
+        "size": query.real_size,
+        "exponent": declaration.unit if declaration.sign == "acute" else None,
+    }
+    return claim.derived(tree)
 
 
 def moved_by_sum(query: Query) -> ByRelation:

@@ -17,11 +17,11 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from dpcore.adjacency import ADD_REMOVE, BLANK_ONE, REPLACE_ONE
+from dpcore.claims.events.event_text import write_event
 from dpcore.errors import ContractError, ParameterError
 from dpcore.event import Direction
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.event_text import write_event
 from dpcore.registry.events import Catalogue
 from dpcore_bridges.dp_accounting import DpcoreAccountant, from_dp_event, relation_of
 

@@ -32,7 +32,7 @@ from dpcore.checks import fraction
 from dpcore.errors import need
 from dpcore.exact import Exact
 from dpcore.learners.bounds.by_relation import ByRelation
-from dpcore.learners.bounds.sum import moved_by_sum
+from dpcore.learners.bounds.sum import derived_as_sum, moved_by_sum
 from dpcore.models import FeatureMap, Features, LinearModel, ScoringModel
 from dpcore.models.features.base import row_by_row
 from dpcore_linear.clipped_sum import shortened
@@ -194,10 +194,11 @@ class ChosenRidgeBound(SensitivityBound):
         # exponential mechanism can use: a replaced record moves some up and some down.
         claim, value = moved_by_sum(query).under(adjacency)
         _, noise_distribution = ByRelation(add_remove=1.0, replace_one=2.0).under(adjacency)
-        return Sensitivity(
+        sensitivity = Sensitivity(
             value=value,
             range=noise_distribution,
             distance=Distance.LINF,
             adjacency=claim,
             source="sums of losses in [0, 1], in integers",
         )
+        return derived_as_sum(sensitivity, query)

@@ -31,7 +31,7 @@ from dpcore import (
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.errors import UnfitTargetError, UnknownCountError, need, need_value
 from dpcore.exact import Exact
-from dpcore.learners.bounds.sum import moved_by_sum
+from dpcore.learners.bounds.sum import derived_as_sum, moved_by_sum
 from dpcore.models import FeatureMap, Features, LinearModel, ScoringModel
 from dpcore.models.features.base import row_by_row
 from dpcore.sampling import Poisson
@@ -227,12 +227,13 @@ class ClippedGradientBound(SensitivityBound):
         label = min(2 * clip, label_moves(clip, query.shape[0]))
         movements = attrs.evolve(moved_by_sum(query), replace_label=label)
         claim, value = movements.under(adjacency)
-        return Sensitivity(
+        sensitivity = Sensitivity(
             value=value,
             distance=Distance.L2,
             adjacency=claim,
             source=f"sums of gradients clipped at C ({claim}), in integers",
         )
+        return derived_as_sum(sensitivity, query)
 
 
 def _weights(query: Query) -> NDArray[np.float64]:

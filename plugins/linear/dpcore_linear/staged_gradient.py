@@ -40,7 +40,7 @@ from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError, need_value
 from dpcore.exact import Exact
-from dpcore.learners.bounds.sum import moved_by_sum
+from dpcore.learners.bounds.sum import derived_as_sum, moved_by_sum
 from dpcore.models import ScoringModel
 from dpcore.models.description import ShownModel
 from dpcore.models.linear import in_blocks
@@ -359,12 +359,13 @@ class StagedGradientBound(SensitivityBound):
         """By the declaration of the query: 2c, sqrt(2) c2 or 2C."""
         if not REPLACE_ONE.covers(adjacency):
             return Refused(f"its steps need a public number of records, which {adjacency} hides")
-        return Sensitivity(
+        sensitivity = Sensitivity(
             value=moved_by_sum(query).replace_one,
             distance=Distance.L2,
             adjacency=REPLACE_ONE,
             source=_SOURCES.get(query.name, "sums of gradients clipped at C (2C), in integers"),
         )
+        return derived_as_sum(sensitivity, query)
 
 
 _SOURCES = {

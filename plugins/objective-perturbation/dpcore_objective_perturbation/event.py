@@ -28,7 +28,8 @@ Source: derived here, after Kifer, Smith & Thakurta (2012) and Redberg, Koskela 
 """
 
 import math
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -38,8 +39,10 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import non_negative, positive
 from dpcore.claims.events.gaussian import gaussian_curve
+from dpcore.claims.events.relation_text import write_number
 from dpcore.errors import need
 from dpcore.event import Direction, Event, VectorCurve
+from dpcore.rounding import up
 
 _LARGEST = 100.0  # above this epsilon the curve stays as it is: what b may not be is charged below
 _IMPOSSIBLE = 1e-290  # of noise beyond 40 standard deviations, times e^100, for 10^5 coordinates
@@ -86,3 +89,28 @@ class ObjectivePerturbationEvent(Event, VectorCurve):
             outer = mu * math.sqrt(math.pi / 2) * tail * (1 + _ROUNDING)
         values = np.where(shifted < mu * mu / 2, near, outer) * (1 + _ROUNDING) + _IMPOSSIBLE
         return np.asarray(np.clip(values, 0.0, 1.0))
+
+    @property
+    def formula(self) -> Mapping[str, Any]:
+        """The bound above: of two degrees the larger of its two cases, of one its second case.
+
+        The first case lies below the second, and of two degrees above it where it is the bound.
+        """
+        shifted, half = ["-", ["min", "x", int(_LARGEST)], "log"], ["/", ["*", "mu", "mu"], 2]
+        outer: list[Any] = ["*", 2, ["gaussian", shifted, "mu"]]
+        if self.degrees == 2:
+            high = ["+", ["/", shifted, "mu"], ["/", "mu", 2]]
+            mean = ["-", 1, ["*", "mu", "root", ["exp", half], ["tail", "mu"]]]
+            near = ["-", 1, ["*", ["exp", ["-", shifted, half]], mean]]
+            outer = ["max", near, ["*", "mu", "root", ["exp", shifted], ["tail", high]]]
+        constants = {
+            **{"mu": self.mu, "log": self.log_determinant, "impossible": _IMPOSSIBLE},
+            **{"rounding": 1 + 2.0**-25, "root": up(math.sqrt(2 * math.pi), roundings=3)},
+        }
+        return {
+            "kind": "formula",
+            "name": "objective perturbation",
+            "lost": write_number(0.0),
+            "constants": {name: write_number(number) for name, number in constants.items()},
+            "curve": ["min", 1, ["+", ["*", "rounding", outer], "impossible"]],
+        }

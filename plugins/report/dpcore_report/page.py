@@ -25,6 +25,7 @@ from dpcore.models.error_bars import NOISE_OF_FIT, NoIntervals
 from dpcore.models.figures import NOT_STATED, Statistics
 from dpcore.models.predictions import Predictions
 from dpcore.published.folder import PUBLIC, paid
+from dpcore.published.formats import paid_queries
 from dpcore.published.lock import Lock
 from dpcore.published.phrases import describe_mechanism, describe_sensitivity
 from dpcore.rounding import up
@@ -180,7 +181,10 @@ def _fill_page(
             for query in release_queries
         ]
         # Paid looks are queries of shape () that are asked once.
-        + [("evaluation", *_query({"shape": [], "at_most": 1, **entry})) for entry in plan["look"]],
+        + [
+            ("evaluation", *_query({"shape": [], "at_most": 1, **entry}))
+            for entry in paid_queries(plan)
+        ],
         releases=[(name, _released(model)) for name, model in run.models.items()],
         right=_percent(curve.right),
         # Models of which nothing that is published says how wrong they are.

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from dpcore.published.folder import Run
+from dpcore.published.formats import paid_queries
 from dpcore.published.phrases import describe_mechanism, describe_sensitivity
 from dpcore_report.page import read_published
 
@@ -103,7 +104,7 @@ def _describe(run: Run) -> dict[str, Any]:
 
 
 def _looks(plan: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"at_most": 1, **evaluation} for evaluation in plan["look"]]
+    return [{"at_most": 1, **evaluation} for evaluation in paid_queries(plan)]
 
 
 def _marked(fields: dict[str, str]) -> dict[str, str]:

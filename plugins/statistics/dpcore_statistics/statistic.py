@@ -29,6 +29,7 @@ from dpcore.errors import ParameterError, need, need_value
 from dpcore.interval import NoiseDistribution
 from dpcore.learner import AnyLearner
 from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.learners.bounds.sum import derived_as_sum
 from dpcore.learners.conversation import Conversation, Transcript
 from dpcore.models.figures import NOISE, POPULATION, Statistics
 from dpcore.rounding import up
@@ -405,12 +406,13 @@ class StatisticBound(SensitivityBound):
         if query.values != "integers":
             # Twice: once for the two roundings, once for the arithmetic of a contribution.
             value = up(value + 2 * _rounding(query, learner.entries(query)), roundings=8)
-        return Sensitivity(
+        sensitivity = Sensitivity(
             value=value,
             distance=query.distance,
             adjacency=claim,
             source=f"{type(learner).__name__.lower()} of bounded contributions ({claim})",
         )
+        return derived_as_sum(sensitivity, query)
 
 
 def rounded_root(number: float) -> float:

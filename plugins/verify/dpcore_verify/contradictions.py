@@ -7,6 +7,7 @@ from dpcore_verify.query import Query
 from dpcore_verify.reading import Arrays, number
 from dpcore_verify.relation import Relation
 
+_PAID = ("look", "paid_evaluation")
 _TWICE = ("status", "epsilon", "delta", "adjacency", "release", "assumptions", "premises")
 
 
@@ -41,7 +42,7 @@ def contradiction(
             sorted(releases) != sorted(priced) and not is_swept
         ),
         "the private evaluation of the spec is not the one that is priced": (
-            is_private != any(query.release == "look" for query in queries)
+            is_private != any(query.release in _PAID for query in queries)
         ),
         "a query is priced twice under one name": len(set(names)) != len(names),
         "the relation's name and its fields differ": (
@@ -52,7 +53,7 @@ def contradiction(
         ),
     }
     priced_queries = {
-        (query.release, query.name): query for query in queries if query.release != "look"
+        (query.release, query.name): query for query in queries if query.release not in _PAID
     }
     for key, entries in arrays.items():
         if key not in priced_queries:

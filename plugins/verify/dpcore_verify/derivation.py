@@ -11,7 +11,7 @@ persons   k steps of presence; replacement: the smaller of 2k of these and k of 
 clipped   L = min(C, k times a contribution), as `sum`; of entries >= 0 in l2 at most sqrt(d) E
 bands     the root of the sum of squared weights times the inner value (T16)
 error     the inner value and 2 errors: what is computed errs on both neighbours
-norm      sqrt(d) for each step linf, l2, l1
+norm      sqrt(d) for each step linf, l2, l1; back it is no longer
 larger    the largest of a list; of rows that may be left out, at presence and at replacement
 law       a law over orders: taken, its smallest atom is the unit
 theorem   a plugin's theorem with the facts that it used: taken
@@ -130,8 +130,8 @@ def _bands(tree: Mapping[str, Any], place: Place) -> arb:
 
 
 def _norm(tree: Mapping[str, Any], place: Place) -> arb:
-    steps = _NORMS.index(tree["to"]) - _NORMS.index(tree["from"])
-    need(tree["to"] == place.distance and steps >= 0, "a norm that does not bound the other")
+    steps = max(0, _NORMS.index(tree["to"]) - _NORMS.index(tree["from"]))
+    need(tree["to"] == place.distance, "a norm that is not the claim's")
     return sensitivity(tree["of"], place, distance=tree["from"]) * _root(tree["size"]) ** steps
 
 

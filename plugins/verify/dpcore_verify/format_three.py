@@ -55,16 +55,16 @@ _REPLACEMENT = [
 ]  # fmt: skip
 
 
-def entries(plan: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return all queries of a plan with the names of their releases; `look` is the evaluation."""
-    groups = {"look": plan["look"], **plan["releases"]}
+def entries(plan: Mapping[str, Any], paid: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return all queries of a plan with their releases; `paid` is the private evaluation's key."""
+    groups = {paid: plan[paid], **plan["releases"]}
     return [(release, entry) for release, group in groups.items() for entry in items(group)]
 
 
 def queries(plan: Mapping[str, Any]) -> tuple[list[Query], list[Relation], fmpq, set[str]]:
     """Return all queries of a plan, their relations, the sum of all gammas, and the validities."""
     result, relations, gamma, validities = [], [], fmpq(0), set[str]()
-    for release, entry in entries(plan):
+    for release, entry in entries(plan, "look"):
         bound, value = entry["bound"], entry["sensitivity"]
         radius = bound["feature_radius"]
         unit = next((unit for unit in ("persons", "rows") if unit in bound), "records")
@@ -109,7 +109,9 @@ def _event(
         lost = number(bound["uncovered"])
         movement = Movement(min(atoms), query.coordinates, atoms, weights, lost)
     numbers = {
-        key: value if key in ("categories", "samples") else number(value)
+        key.replace("categories", "classes"): value
+        if key in ("categories", "samples")
+        else number(value)
         for key, value in mechanism.items()
         if key not in ("class", "noise", "law", "questions")
     }

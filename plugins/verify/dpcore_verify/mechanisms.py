@@ -4,7 +4,7 @@ With D the stated sensitivity, d the real numbers of an answer, m the noise mult
 
 ==================== ==============================================================================
 gaussian             mu = 1/m; of a law, atom a: a/(m D), D the smallest atom
-gaussian_on_grid     step 2^e, e the largest with 2^e <= D/(1000 sqrt d), D_g = D/2^e + sqrt d,
+gaussian_on_grid     step 2^e, at most D/(1000 sqrt d), D_g = D/2^e + sqrt d,
                      width s with s^2 >= (m D_g)^2 + 9: by the smoothing lemma T13 mu = 1/m; of a
                      law, atom a: (a/2^e + sqrt d)/(m D_g)
 discrete_gaussian    d = 1: itself, shift max(1, floor D); else mu = D/sqrt(s^2 - 9) from s = 300
@@ -29,11 +29,6 @@ from dpcore_verify.balls import need
 
 COMPARED = ("mu", "rho", "shift", "epsilon", "mus")
 """Numbers of an event that may be larger than the rule's; all others must be equal."""
-TAKEN = {
-    *("gaussian_process", "per_query", "inner_gaussian", "random_stopping", "gram_sampling"),
-    *("gaussian_sampling", "thresholded", "objective_perturbation"),
-}
-"""Mechanisms whose events are theorems of their own."""
 DISTANCES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("gaussian", "gaussian_on_grid"), ("l2", "rkhs")),
     **dict.fromkeys(("discrete_gaussian", "l2_gamma"), ("l2",)),
@@ -86,9 +81,11 @@ def on_grid(movement: Movement, noise_multiplier: fmpq, exponent: int | None = N
     largest = (int(bound.p).bit_length() - int(bound.q).bit_length()) // 2 + 1
     while fmpq(4) ** largest > bound:
         largest -= 1
-    if exponent not in (None, largest):
+    # sums that bands add up again are on a finer grid, that of their units
+    step = largest if exponent is None else exponent
+    if not -2000 < step <= largest:
         return {"kind": f"gaussian on a grid of 2^{largest}"}
-    return gaussian(movement, noise_multiplier, fmpq(2) ** largest)
+    return gaussian(movement, noise_multiplier, fmpq(2) ** step)
 
 
 def discrete_gaussian(movement: Movement, noise_width: fmpq) -> Least:
@@ -137,11 +134,11 @@ RULES: Mapping[str, tuple[dict[str, str], Callable[..., Least]]] = {
         },
     ),
     "randomized_response": (
-        {"epsilon": "positive", "categories": "count"},
-        lambda movement, epsilon, categories: (
+        {"epsilon": "positive", "classes": "count"},
+        lambda movement, epsilon, classes: (
             _pure(epsilon * movement.steps)
             if movement.steps > 1
-            else {"kind": "randomized_response", "epsilon": epsilon, "classes": categories}
+            else {"kind": "randomized_response", "epsilon": epsilon, "classes": classes}
         ),
     ),
     "exponential": (

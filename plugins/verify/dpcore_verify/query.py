@@ -26,7 +26,7 @@ class Query:
         charged: Times that its event counts.
         kind: `derived`, `taken` or `false`.
         sentences: What a reader is shown.
-        event: What it costs; None where that is not known here.
+        events: What it costs, with counts; none where that is not known here.
         unknown: Why not, or empty.
     """
 
@@ -37,7 +37,7 @@ class Query:
     charged: int
     kind: str = "derived"
     sentences: list[str] = field(default_factory=list)
-    event: Event | None = None
+    events: list[tuple[Event, int]] = field(default_factory=list)
     unknown: str = ""
 
     @property
@@ -51,10 +51,11 @@ class Query:
         self.sentences.append(sentence)
 
     def price(self, fields: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any] | None:
-        """Give it the event of fields and return these; None where they are not known here."""
+        """Give it the events of fields and return these; None where they are not known here."""
         try:
             values = fields()
-            self.event = built(values)
+            parts = values.get("events") or [(values, 1)]
+            self.events = [(built(part), times * self.charged) for part, times in parts]
         except RefusedError as refusal:
             self.unknown = str(refusal)
             return None
@@ -67,6 +68,10 @@ def parsed(data: Any, depth: int = 0) -> dict[str, Any]:
     Raises:
         RefusedError: it is no event of a known kind.
     """
+    if not depth and data["kind"] == "composed":
+        exactly(data, {"kind", "version", "events"}, "an event")
+        parts = [(parsed(part, 1), count(times)) for part, times in items(data["events"])]
+        return {"kind": "composed", "events": parts}
     need(depth <= 4 and data["kind"] in curves.KINDS, "an event of a kind that is not known here")
     hints, version = curves.KINDS[data["kind"]][0], {} if depth else {"version": 1}
     exactly(data, {"kind", *version, *hints}, "an event")

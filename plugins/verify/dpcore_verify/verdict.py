@@ -126,8 +126,8 @@ def _verified(folder: Path) -> Verdict:
     if reason:
         return Verdict("refuted", f"{reason}.", queries, stated)
     for query in queries:
-        need(query.event is not None, f"{query.release}.{query.name}: {query.unknown}")
-    events = [(query.event, query.charged) for query in queries if query.event is not None]
+        need(bool(query.events), f"{query.release}.{query.name}: {query.unknown}")
+    events = [event for query in queries for event in query.events]
     composed = Composition(events), delta - gamma
     verdict, reason = _compared(*composed, epsilon)
     claim = f"({short(epsilon)}, {short(delta)}) under {text(guarantee['adjacency'])}"

@@ -123,9 +123,11 @@ class Run:
             "assumptions": {},
             "premises": [],
         }
-        names = list(dict.fromkeys(q["release"] for q in queries if q["release"] != "look"))
+        names = list(
+            dict.fromkeys(q["release"] for q in queries if q["release"] != "paid_evaluation")
+        )
         releases = {release: [] for release in names}
-        entries = {"look": [], **releases}
+        entries = {"paid_evaluation": [], **releases}
         for q in queries:
             entries[q["release"]].append(
                 {
@@ -140,7 +142,7 @@ class Run:
             )
             if (q["release"], q["query"]) in (sampled or {}):
                 entries[q["release"]][-1]["sampling"] = sampled[q["release"], q["query"]]
-        evaluation = entries.pop("look")
+        paid = entries.pop("paid_evaluation")
         self.spec = {
             "budget": {"epsilon": 2.0, "delta": delta},
             "releases": [{"name": release} for release in names],
@@ -149,7 +151,7 @@ class Run:
             "spec": self.spec,
             "plan": {
                 "guarantee": None,
-                "look": evaluation,
+                "paid_evaluation": paid,
                 "releases": entries,
                 "claims": self.claims,
             },
@@ -162,7 +164,7 @@ class Run:
                 [q["at_most"], *q["shape"]] if q["at_most"] > 1 else q["shape"]
             )
             for i, q in enumerate(queries)
-            if q["release"] != "look"
+            if q["release"] != "paid_evaluation"
         }
         self.twice = True
         self.guarantee["epsilon"] = self.cost()

@@ -10,7 +10,7 @@ from flint import arb, ctx, fmpq
 from dpcore import ADD_REMOVE
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.accounting.methods.pld import PldAccountant
-from dpcore.ledger.event_text import read_event
+from dpcore.claims.events.event_text import read_event
 from dpcore.registry.events import catalogue_of
 from dpcore_verify import curves
 from dpcore_verify.balls import allow

@@ -9,8 +9,8 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from dpcore import ADD_REMOVE, REPLACE_ONE
+from dpcore.claims.events.event_text import read_event
 from dpcore.event import Direction
-from dpcore.ledger.event_text import read_event
 from dpcore.registry.events import catalogue_of
 from dpcore_verify.balls import allow
 from dpcore_verify.query import built, parsed

@@ -57,17 +57,17 @@ def test_exact_and_float_noise_stand_beside_each_other(mixed):
     assert by_release["floats"].allowance > 0
     assert by_release["floats"].boundary == "nowhere"
     paragraph = " ".join(mixed.guarantee.paragraph().split())
-    assert "exact.statistics: noise is sampled exactly on a grid;" in paragraph
+    assert "exact.statistics: the noise is sampled exactly on a grid;" in paragraph
     assert "drawn as floating-point numbers;" in paragraph
-    assert f"an error of up to {by_release['floats'].allowance:.2e} on" in paragraph
+    assert f"may be off by {by_release['floats'].allowance:.2e} on" in paragraph
 
 
 def test_the_file_holds_the_same_structure_and_replays(mixed):
     written = json.loads((mixed.kept / "guarantee.json").read_text())
-    assert [entry["query"] for entry in written["asks"]] == [
+    assert [entry["query"] for entry in written["queries"]] == [
         query.query for query in mixed.guarantee.basis.queries
     ]
-    assert written["door"] == list(mixed.guarantee.provenance.boundary_premises)
+    assert written["release_boundary"] == list(mixed.guarantee.provenance.boundary_premises)
     assert dpcore.replay(mixed.folder).guarantee == mixed.guarantee
 
 
@@ -90,9 +90,9 @@ def test_queries_of_which_the_same_holds_share_a_sentence(mixed):
     queries = tuple(attrs.evolve(planned_query, query=f"q{number}") for number in range(8))
     one = with_queries(mixed.guarantee, *queries).paragraph()
     assert one.count("sampled exactly on a grid") == 1
-    assert "Every query: noise" in " ".join(one.split())
+    assert "Every query: the noise" in " ".join(one.split())
     several = with_queries(mixed.guarantee, *queries, mixed.guarantee.basis.queries[-1]).paragraph()
-    assert "exact.q4 and 3 more: noise" in " ".join(several.split())
+    assert "exact.q4 and 3 more: the noise" in " ".join(several.split())
 
 
 GRID, CHOICE, REAL = Noise

@@ -43,6 +43,7 @@ class SparseVector(Choice):
     """
 
     source: ClassVar[str] = "Lyu, Su & Li (2017), arXiv:1603.01699, Theorem 4 (sparse vector)"
+    rule: ClassVar[tuple[str, ...]] = ("sparse_vector", "epsilon", "late")
 
     late: float = attrs.field(default=1e-3, validator=fraction)
 

@@ -16,6 +16,7 @@ P' = p' C' with C, C' thresholded Gaussians of the common keys, at that distance
 """
 
 import math
+from collections.abc import Mapping
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from dpcore import Adjacency, Distance, Mechanism, Needs, Query, Sensitivity
 from dpcore.checks import fraction, positive, positive_integer
 from dpcore.claims.events.gaussian import gaussian_curve
+from dpcore.claims.events.relation_text import write_number
 from dpcore.claims.mechanisms.noise.magnitudes import gaussian_distribution
 from dpcore.claims.mechanisms.noise.release import drawable
 from dpcore.errors import ContractError, need
@@ -79,6 +81,34 @@ class ThresholdedEvent(Event, VectorCurve):
                     worst = np.maximum(worst, _gaussian(epsilons + log_p_u, mu))
         # Rounded up: a curve may only overstate what is leaked.
         return np.minimum(up(worst, roundings=100), 1.0)
+
+    @property
+    def formula(self) -> Mapping[str, Any]:
+        """The maximum at the top of this module."""
+        own, exponent = ["neg", ["expm1", ["*", "u", _LOG_HIDDEN]]], ["*", "u", _LOG_HIDDEN]
+
+        def gaussian(shift: Any, common: Any) -> list[Any]:
+            return ["gaussian", ["+", "x", shift], ["/", ["sqrt", common], "s"]]
+
+        if self.adjacency.replaces:
+            between = ["*", ["-", "v", "u"], _LOG_HIDDEN]
+            common: list[Any] = ["-", 2 * self.keys, ["+", "u", "v"]]
+            case: list[Any] = ["+", own, ["*", ["exp", exponent], gaussian(between, common)]]
+            case = ["maximum_over", "v", 0, self.keys, case]
+        else:
+            common = ["-", self.keys, "u"]
+            first = ["+", own, ["*", ["exp", exponent], gaussian(["neg", exponent], common)]]
+            case = ["max", first, gaussian(exponent, common)]
+        return {
+            "kind": "formula",
+            "name": "a person's own keys",
+            "lost": write_number(self.keys * self.shown),
+            "constants": {"s": write_number(self.std), "shown": write_number(self.shown)},
+            "curve": ["maximum_over", "u", 0, self.keys, case],
+        }
+
+
+_LOG_HIDDEN = ["log", ["-", 1, "shown"]]
 
 
 def _gaussian(epsilons: NDArray[np.float64], mu: float) -> NDArray[np.float64]:

@@ -10,10 +10,10 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.claims.events.event_text import read_event, write_event
 from dpcore.claims.events.gaussian import gaussian_delta
 from dpcore.errors import ContractError, need_value
 from dpcore.event import Direction, Event
-from dpcore.ledger.event_text import read_event, write_event
 from dpcore.registry.events import Catalogue
 from dpcore_attacks.laws.law import (
     BrokenLawError,

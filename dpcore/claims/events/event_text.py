@@ -6,7 +6,10 @@ bit; another version, an unknown kind or a field too many or too few is refused.
 """
 
 import functools
-from typing import Any
+import typing
+from typing import Any, Protocol
+
+import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.claims.events.relation_text import (
@@ -22,9 +25,62 @@ from dpcore.errors import (
     RegistryError,
 )
 from dpcore.event import Event
-from dpcore.registry.events import Catalogue, fields_of
 
 VERSION = 1
+
+
+class Catalogue(Protocol):
+    """Names of events, and their classes (`dpcore.registry.events`)."""
+
+    def named(self, name: str) -> type[Event]:
+        """Return the class that goes by a name."""
+
+    def name_of(self, event_class: type[Event]) -> str:
+        """Return the name that a class goes by."""
+
+
+@attrs.frozen(kw_only=True)
+class EventField:
+    """What the constructor of an event takes.
+
+    Args:
+        name: The attribute. alias: The argument. hint: Its type.
+        required: Whether it must be given.
+    """
+
+    name: str
+    alias: str
+    hint: Any
+    required: bool
+
+    @property
+    def key(self) -> str:
+        """How a file spells it."""
+        return "of" if self.alias == "event" else self.alias
+
+
+@functools.cache
+def fields_of(event_class: type[Event]) -> tuple[EventField, ...]:
+    """Return what the constructor of an event takes, in its order.
+
+    Raises:
+        ContractError: it is no attrs class.
+    """
+    if not attrs.has(event_class):
+        raise ContractError(
+            f"the event {event_class.__name__} has no fields: attrs.frozen gives it some"
+        )
+    hints = typing.get_type_hints(event_class)
+    return tuple(
+        EventField(
+            name=field.name,
+            alias=field.alias or field.name,
+            hint=hints.get(field.name, field.type),
+            required=field.default is attrs.NOTHING,
+        )
+        for field in attrs.fields(event_class)
+        if field.init
+    )
 
 
 class UnknownEventError(EventTextError):
