@@ -38,6 +38,16 @@ class Components(Protocol):
         """What a guarantee takes for granted of the code that was used so far."""
 
 
+def own_distribution(components: Components, kind: type[Any]) -> dict[str, str]:
+    """Return the version of the distribution that has a class, by its name.
+
+    With all that it rests on, where a package has another name than its distribution.
+    """
+    versions, package = components.distributions([kind]), kind.__module__.partition(".")[0]
+    own = package.replace("_", "-")
+    return {own: versions[own]} if own in versions else versions
+
+
 class Claims(Protocol):
     """What a bound about learners within a learner may ask while a run is priced."""
 

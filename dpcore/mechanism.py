@@ -148,6 +148,11 @@ class AnyMechanism(ABC):
     Empty of a mechanism whose events are taken. It is about one class: a subclass inherits none.
     """
 
+    @property
+    def has_rule(self) -> bool:
+        """Whether its very class states a rule: a subclass may draw other noise."""
+        return bool(vars(type(self)).get("rule"))
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Refuse members that are gone, and an `event` of the two arguments that it had.
 

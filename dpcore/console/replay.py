@@ -16,6 +16,7 @@ from dpcore.console.parameters import PATH, argument, command, json_option
 from dpcore.published.folder import GUARANTEE_TEXT
 from dpcore.published.lock import explain_versions
 from dpcore.published.replay import replay as rebuilt
+from dpcore.published.verdict import verdict_of
 
 
 @command()
@@ -44,17 +45,25 @@ def replay(
                 public=dict(pair.partition("=")[::2] for pair in public),
             )
         rounding, equal = result.rounding, sorted({*result.files} - {*result.rounding})
+        verdict = verdict_of(result.kept)
         if json:
+            stated = {} if verdict.is_refuted else {"guarantee": result.guarantee.to_dict()}
             show_json(
                 {
-                    "guarantee": result.guarantee.to_dict(),
+                    "verdict": verdict.to_dict(),
+                    **stated,
                     "replayed": equal,
                     "rounding": rounding,
                     **({"note": result.note} if result.note else {}),
                 }
             )
-            return
+            raise click.exceptions.Exit(int(verdict.is_refuted))
         console = out()
+        for line in (verdict.sentence, *verdict.queries):
+            console.print(line)
+        console.print()
+        if verdict.is_refuted:
+            raise click.exceptions.Exit(1)
         # In the words of its own format: what the folder itself says.
         console.print(result.files[GUARANTEE_TEXT].decode().rstrip())
         console.print()

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.bound import own_distribution
 from dpcore.claims.events.event_text import write_event
 from dpcore.claims.events.relation_text import write_adjacency, write_number
 from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.errors import ContractError, need
 from dpcore.event import Direction, Event
-from dpcore.query import SumQuery
+from dpcore.query import Query, SumQuery
 from dpcore.registry.builtin import provides
 from dpcore.sensitivity import OverRandomness, SensitivityDistribution
 
@@ -33,15 +34,14 @@ KINDS = frozenset(
     }
 )
 """Events that version 1 of the checker knows by their numbers."""
-Trees = Mapping[tuple[str, str], Any]
+Rules = Mapping[tuple[str, str], tuple[Any, Any]]
 
 
-def claims_of(plan: Plan, trees: Trees | None = None) -> dict[str, Any]:
+def claims_of(plan: Plan, rules: Rules | None = None) -> dict[str, Any]:
     """Return the claims of a priced plan as JSON-ready data.
 
     Args:
-        trees: How sensitivities follow, by release and query, as a lock says; None where the
-            plan's own bounds say it.
+        rules: As `rules_of` reads them from a lock; None where the plan's own bounds say them.
     """
     schedule = plan.schedule
     # The paid evaluation first, as in the plan.
@@ -73,9 +73,11 @@ def claims_of(plan: Plan, trees: Trees | None = None) -> dict[str, Any]:
                 "distance": str(planned_query.sensitivity.distance),
                 "sensitivity": write_number(_size(planned_query)),
                 "derivation": _tree(planned_query, plan)
-                if trees is None
-                else trees[release, planned_query.query.name],
-                "mechanism": _mechanism(planned_query, plan),
+                if rules is None
+                else _declared(rules[release, planned_query.query.name][0], planned_query.query),
+                "mechanism": _mechanism(planned_query, plan)
+                if rules is None or planned_query.mechanism.has_rule
+                else rules[release, planned_query.query.name][1],
                 "event": {
                     "version": VERSION,
                     **_event(planned_query.event(), plan.guarantee.epsilon),
@@ -86,13 +88,34 @@ def claims_of(plan: Plan, trees: Trees | None = None) -> dict[str, Any]:
     }
 
 
-def trees_of(claims: Mapping[str, Any]) -> Trees:
-    """Return how sensitivities follow, by release and query, of claims that a lock holds.
+def rules_of(claims: Mapping[str, Any]) -> Rules:
+    """Return how sensitivities and events follow, by release and query, of a lock's claims.
+
+    Theorems name versions of the publisher's distributions, so that they are the lock's to say.
 
     Raises:
         LookupError, TypeError: they are no claims.
     """
-    return {(q["release"], q["query"]): q["derivation"] for q in claims["queries"]}
+    return {
+        (q["release"], q["query"]): (q["derivation"], q["mechanism"]) for q in claims["queries"]
+    }
+
+
+def _declared(tree: Any, query: Query) -> Any:
+    """Return a lock's rules of a sensitivity, whose clips must be those that the query declares.
+
+    Raises:
+        LookupError: one is another.
+    """
+    lengths = (query.sum.clip, query.sum.person) if isinstance(query, SumQuery) else ()
+    declared = {write_number(length) for length in lengths if length is not None}
+    pending = [tree]
+    for rule in pending:  # it grows meanwhile
+        clips = {rule[name] for name in ("clip", "contribution") if name in rule}
+        need(clips <= declared, LookupError, "a clip that is none of the query's")
+        inner = rule.get("of", [])
+        pending += inner if isinstance(inner, list) else [inner] if isinstance(inner, dict) else []
+    return tree
 
 
 def _size(planned_query: PlannedQuery) -> float:
@@ -127,9 +150,8 @@ def _tree(planned_query: PlannedQuery, plan: Plan) -> dict[str, Any]:
 def _mechanism(planned_query: PlannedQuery, plan: Plan) -> dict[str, Any]:
     """The rule of the mechanism's event with its numbers; without one the event is a theorem."""
     mechanism: Any = planned_query.mechanism
-    # A subclass may draw other noise than the class whose rule it would inherit.
-    if not vars(type(mechanism)).get("rule"):
-        owners = plan.components.distributions([type(mechanism)])
+    if not mechanism.has_rule:
+        owners = own_distribution(plan.components, type(mechanism))
         of = ", ".join(f"{name} {version}" for name, version in owners.items())
         return {"rule": "theorem", "of": of, "name": mechanism.source}
     name, *attributes = mechanism.rule

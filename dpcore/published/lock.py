@@ -16,7 +16,7 @@ from dpcore.domain.moments import zone_rules
 from dpcore.errors import ReplayError, SpecError, need, shown
 from dpcore.guarantee import Status
 from dpcore.published.bounded_reading import read_json
-from dpcore.published.claims import Trees, claims_of, trees_of
+from dpcore.published.claims import Rules, claims_of, rules_of
 from dpcore.published.earlier_formats import Format
 from dpcore.published.files import replace_file
 from dpcore.published.formats import (
@@ -121,16 +121,16 @@ def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
 
     Versions are what the publisher had. Other ones here may explain a difference, and are none.
     """
-    trees = None
+    rules = None
     # Rules are the lock's, as sensitivities are: no bound is asked again.
     if "claims" in lock.plan:
         try:
-            trees = trees_of(lock.plan["claims"])
+            rules = rules_of(lock.plan["claims"])
         except (LookupError, TypeError):
             raise ReplayError("spec.lock.json: damaged (its claims)") from None
     empty = lock.leaves_empty
     return _lock(
-        spec, plan, lock.randomness(), lock.versions, lock.format, empty=empty, trees=trees
+        spec, plan, lock.randomness(), lock.versions, lock.format, empty=empty, rules=rules
     )
 
 
@@ -160,15 +160,16 @@ def _lock(
     number: int,
     *,
     empty: bool,
-    trees: Trees | None = None,
+    rules: Rules | None = None,
 ) -> Lock:
     style = format_of(number)
     described = describe(plan, style) | (_EMPTY if empty else {})
     if style.has_claims and plan.guarantee.status is not Status.NONE:
         try:
-            described["claims"] = claims_of(plan, trees)
-        except LookupError:
-            raise ReplayError("spec.lock.json: its claims lack a query of its plan") from None
+            described["claims"] = claims_of(plan, rules)
+        except (LookupError, TypeError, AttributeError):
+            message = "spec.lock.json: claims that lack a query of its plan, or state another clip"
+            raise ReplayError(message) from None
     return Lock(
         spec=_normalise(spec.text),
         versions=versions,

@@ -15,6 +15,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "replay:replay",
         "Rebuild a run's public folder from its answers alone, and compare every byte.",
     ),
+    "verify": (
+        "verify:verify",
+        "Check from the public folder alone whether the stated guarantee follows.",
+    ),
     "schema": (
         "schema:schema",
         "Write the JSON Schema of a spec to standard output, for editors and validators.",
@@ -28,7 +32,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 """Where each is defined below `dpcore.console`, and the first line of its own help."""
 
 ORDER = (
-    "init", "check", "run", "replay", "report", "export", "reproduce", "examples", "theory",
-    "schema", "describe", "test", "falsify", "audit", "attack", "account", "plugins", "ledger",
+    "init", "check", "run", "replay", "verify", "report", "export", "reproduce", "examples",
+    "theory", "schema", "describe", "test", "falsify", "audit", "attack", "account", "plugins",
+    "ledger",
 )  # fmt: skip
 """As help lists them; what other plugins bring comes after these."""

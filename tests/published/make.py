@@ -36,6 +36,7 @@ COMMANDS = {
     "schema": (),
     "test": (),
     "theory": (),
+    "verify": (),
 }
 CONSOLES = (
     "kernel_ridge.huber_ridge",

@@ -7,7 +7,7 @@ from typing import Any, cast
 import attrs
 
 from dpcore.adjacency import Adjacency
-from dpcore.bound import Components, Refused, SensitivityBound
+from dpcore.bound import Components, Refused, SensitivityBound, own_distribution
 from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.claims.plan.request import Release
 from dpcore.claims.plan.schedule import FunctionRelease, LearnerRelease, Scheduled
@@ -239,9 +239,7 @@ class Bounds:
         """The claim with its derivation; what a bound states without one is its theorem."""
         if claim.tree is not None:
             return claim
-        versions = self.components.distributions([type(bound)])
-        own = type(bound).__module__.partition(".")[0].replace("_", "-")
-        return claim.taken({own: versions[own]} if own in versions else versions)
+        return claim.taken(own_distribution(self.components, type(bound)))
 
 
 def _explain_unsampled(

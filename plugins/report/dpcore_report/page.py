@@ -28,6 +28,7 @@ from dpcore.published.folder import PUBLIC, paid
 from dpcore.published.formats import paid_queries
 from dpcore.published.lock import Lock
 from dpcore.published.phrases import describe_mechanism, describe_sensitivity
+from dpcore.published.verdict import verdict_of
 from dpcore.rounding import up
 from dpcore.shown import digits_within, number_cell
 from dpcore.views.notebook import describe_model
@@ -143,8 +144,11 @@ def _fill_page(
     """The template with what it shows; every text is escaped there."""
     # The curve is that of the locked plan, priced again here.
     claim, plan, curve = run.guarantee, run.lock.plan, run.plan.curve()
+    verdict = verdict_of(run.kept)
+    need(not verdict.is_refuted, ReplayError, f"{run.kept}: {verdict.sentence}")
     return filled(
         "page.html",
+        verdict=verdict.sentence,
         accused=[(f"{100 * entry:g} %", _percent(curve.found(entry))) for entry in _ACCUSED],
         attacks=attack_lines,
         described={

@@ -2,8 +2,19 @@
 
 import argparse
 import sys
+from pathlib import Path
 
-from dpcore_verify.verdict import verify
+from dpcore_verify.verdict import Verdict, verify
+
+
+def checked(folder: str | Path, *, derived: bool = False) -> tuple[Verdict, list[str], int]:
+    """Return a verdict, the lines to print of it, escaped, and the exit code."""
+    verdict = verify(folder)
+    lines, code = verdict.lines(), verdict.code
+    if derived and any(query.kind == "taken" for query in verdict.queries):
+        lines.append("A query is taken from a theorem, and --derived lets nothing be taken.")
+        code = code or 2
+    return verdict, [line.encode("unicode_escape").decode() for line in lines], code
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -12,13 +23,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("run", help="a run folder, or its folder public")
     parser.add_argument("--derived", action="store_true", help="let nothing be taken")
     options = parser.parse_args(arguments)
-    verdict = verify(options.run)
-    lines = verdict.lines()
-    is_taken = options.derived and any(query.kind == "taken" for query in verdict.queries)
-    if is_taken:
-        lines.append("A query is taken from a theorem, and --derived lets nothing be taken.")
-    print("\n".join(lines).encode("ascii", "backslashreplace").decode())
-    return max(verdict.code, 2) if is_taken and verdict.code != 1 else verdict.code
+    _, lines, code = checked(options.run, derived=options.derived)
+    print("\n".join(lines))
+    return code
 
 
 if __name__ == "__main__":

@@ -1,11 +1,21 @@
 """The claims of format 4: `dpcore-verify` confirms them, and format 3 states the same numbers."""
 
+import json
+import shutil
+
+import attrs
+import msgspec
 import pytest
 
-from dpcore import load_run
+from dpcore import Sensitivity, load_run
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.errors import ReplayError
 from dpcore.published.formats import format_of
-from dpcore.published.lock import describe
+from dpcore.published.lock import Lock, describe
+from dpcore.published.verdict import verdict_of
 
+from commands import forked
 from published.make import ARCHIVE
 
 RUNS = sorted(path.name for path in (ARCHIVE / "runs").glob("*.format-4"))
@@ -37,3 +47,128 @@ def test_a_run_of_format_four_is_confirmed(name):
     verdict = verify(ARCHIVE / "runs" / name)
     assert verdict, verdict.reason
     assert verdict.epsilon <= verdict.stated[0] * (1 + 2e-6)
+
+
+def text(number):
+    return float(number).hex()
+
+
+def scaled(claim, name, factor):
+    claim[name] = text(factor * float.fromhex(claim[name]))
+
+
+MUTANTS = {
+    "relation": lambda claims: claims["relation"].update(records=6),
+    "membership": lambda claims: claims["relation"].update(membership=False, label=True),
+    "gamma": lambda claims: claims["gamma"].append(
+        {"query": "costs.sum", "probability": text(0.5), "theorem": "none"}
+    ),
+    "version": lambda claims: claims.update(version=2),
+    "release": lambda claims: claims["queries"][1].update(release="wards"),
+    "query": lambda claims: claims["queries"][1].update(query="mean"),
+    "shape": lambda claims: claims["queries"][1].update(shape=[2]),
+    "at_most": lambda claims: claims["queries"][1].update(at_most=2),
+    "charged": lambda claims: claims["queries"][1].update(charged=2),
+    "distance": lambda claims: claims["queries"][1].update(distance="l1"),
+    "sensitivity": lambda claims: scaled(claims["queries"][1], "sensitivity", 0.99),
+    "derivation": lambda claims: [
+        scaled(claims["queries"][1]["derivation"], name, 2) for name in ("clip", "contribution")
+    ],
+    "mechanism": lambda claims: scaled(claims["queries"][1]["mechanism"], "noise_multiplier", 0.99),
+    "event": lambda claims: scaled(claims["queries"][1]["event"], "mu", 0.99),
+}
+
+
+def written(source, folder, change):
+    """The same run with changed claims, whose digest is right."""
+    shutil.copytree(ARCHIVE / "runs" / source, folder)
+    path = folder / "public" / "spec.lock.json"
+    said = json.loads(path.read_text("utf-8"))
+    change(said["plan"]["claims"])
+    path.write_bytes(msgspec.convert(said, Lock).digested().encode())
+    return folder
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_changed_field_of_the_claims_is_not_confirmed(name, tmp_path):
+    verify = pytest.importorskip("dpcore_verify").verify
+    folder = written("statistics.persons.format-4", tmp_path / "run", MUTANTS[name])
+    verdict = verify(folder)
+    assert not verdict
+    assert verdict.status in ("refuted", "does not follow", "not checked")
+
+
+def halved_clip(claims):
+    for name in ("clip", "contribution"):
+        scaled(claims["queries"][1]["derivation"], name, 0.5)
+
+
+def test_a_clip_that_only_the_lock_states_does_not_replay(tmp_path):
+    folder = written("statistics.persons.format-4", tmp_path / "run", halved_clip)
+    with pytest.raises(ReplayError, match="another clip"):
+        load_run(folder)
+
+
+def larger_theorem(claims):
+    scaled(claims["queries"][0]["derivation"], "value", 2)
+
+
+def test_a_refuted_run_replays_to_no_guarantee(tmp_path):
+    pytest.importorskip("dpcore_verify")
+    folder = written("linear.sufficient_statistics.format-4", tmp_path / "run", larger_theorem)
+    done = forked(["replay", str(folder)], folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith("refuted: ")
+    assert "differentially private" not in done.stdout
+    shown = forked(["replay", str(folder), "--json"], folder=tmp_path)
+    assert shown.returncode == 1
+    assert {*json.loads(shown.stdout)} & {"verdict", "guarantee"} == {"verdict"}
+    done = forked(["report", str(folder)], folder=tmp_path)
+    assert done.returncode == 1
+    assert "refuted: " in done.stderr
+
+
+def test_the_command_ends_with_the_checkers_code(tmp_path):
+    pytest.importorskip("dpcore_verify")
+    honest = str(ARCHIVE / "runs" / "linear.sufficient_statistics.format-4")
+    done = forked(["verify", honest], folder=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("confirmed: (4, 1e-05) under replace_one follows")
+    assert forked(["verify", honest, "--derived"], folder=tmp_path).returncode == 2
+    shown = forked(["verify", honest, "--json"], folder=tmp_path)
+    assert json.loads(shown.stdout)["status"] == "confirmed"
+    folder = written("linear.sufficient_statistics.format-4", tmp_path / "run", larger_theorem)
+    assert forked(["verify", str(folder)], folder=tmp_path).returncode == 1
+    assert forked(["verify", "nowhere"], folder=tmp_path).returncode == 2
+
+
+def test_without_the_checker_a_replay_says_how_to_install_it(monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(name=name.split(".")[0])
+
+    monkeypatch.setattr("dpcore.siblings.import_module", missing)
+    verdict = verdict_of(ARCHIVE / "runs" / "statistics.persons.format-4" / "public")
+    assert verdict.status == "not checked"
+    assert "install dpcore-verify from this repository" in verdict.sentence
+    assert not verdict.is_refuted
+
+
+@attrs.frozen(kw_only=True)
+class Stranger(Laplace):
+    """A subclass, which may draw other noise than the rule of its parent is about."""
+
+
+def test_a_subclass_of_a_mechanism_inherits_no_rule():
+    assert Laplace(noise_scale=1.0).has_rule
+    assert not Stranger(noise_scale=1.0).has_rule
+
+
+def test_a_changed_bound_is_derived_no_longer():
+    bound = Sensitivity(value=1.0, distance="l2", adjacency=ADD_REMOVE, source="T")
+    tree = {"rule": "sum"}
+    assert bound.tree is None
+    assert bound.derived(tree).tree == tree
+    for change in ({"value": 2.0}, {"adjacency": REPLACE_ONE}, {"distance": "l1"}):
+        assert attrs.evolve(bound.derived(tree), **change).tree is None
+    converted = bound.derived(tree).in_norm("l1", 4)
+    assert converted.tree == {"rule": "norm", "of": tree, "from": "l2", "to": "l1", "size": 4}
