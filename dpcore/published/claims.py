@@ -16,7 +16,7 @@ from dpcore.claims.events.relation_text import write_adjacency, write_number
 from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.errors import ContractError, need
-from dpcore.event import Direction, Event
+from dpcore.event import Direction, Event, largest_loss
 from dpcore.query import Query, SumQuery
 from dpcore.registry.builtin import provides
 from dpcore.sensitivity import OverRandomness, SensitivityDistribution
@@ -67,7 +67,7 @@ def claims_of(plan: Plan, rules: Rules | None = None) -> dict[str, Any]:
             {
                 "release": release,
                 "query": planned_query.query.name,
-                "shape": list(planned_query.query.shape),
+                "shape": _shape(planned_query.query),
                 "at_most": planned_query.query.at_most,
                 "charged": planned_query.charged,
                 "distance": str(planned_query.sensitivity.distance),
@@ -99,6 +99,11 @@ def rules_of(claims: Mapping[str, Any]) -> Rules:
     return {
         (q["release"], q["query"]): (q["derivation"], q["mechanism"]) for q in claims["queries"]
     }
+
+
+def _shape(query: Query) -> list[int]:
+    """The shape of an answer in real numbers: a complex one is two."""
+    return [*query.shape, 2] if query.field == "complex" else [*query.shape]
 
 
 def _declared(tree: Any, query: Query) -> Any:
@@ -219,10 +224,13 @@ def _curve(event: Event, epsilon: float) -> dict[str, Any]:
         here, beyond = upper(np.array([end, 2 * end]))
         return bool(here > 0.5 or beyond < 0.99 * here)
 
-    while end < 512 and is_falling(end):
+    losses = [largest_loss(event, way) for way in Direction]
+    if None not in losses:
+        end = max(loss for loss in losses if loss)
+    while None in losses and end < 512 and is_falling(end):
         end *= 2
     near = min(4 * epsilon, end)
-    knots = np.unique([*np.linspace(0, end, 256), *np.linspace(0, near, 256), min(epsilon, end)])
+    knots = np.unique([*np.linspace(0, end, 512), *np.linspace(0, near, 256), min(epsilon, end)])
     # Few bits, so that another machine's last digit is seldom seen in them.
     mantissas, exponents = np.frexp(upper(knots))
     deltas = np.minimum(np.ldexp(np.ceil(mantissas * 2.0**24), exponents - 24), 1.0)

@@ -6,6 +6,7 @@ import json
 import attrs
 import numpy as np
 import pytest
+from verified import verdict_on
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Registry
 from dpcore.encoding.tables import parse_table
@@ -111,6 +112,16 @@ def spec(folder, title, bound, mechanism, relation, assumed):
     return load_spec(path)
 
 
+def is_undecided(title, mechanism):
+    """Whether the checker may leave a row open: it is less tight there, or has too much to do."""
+    # several curves by points, several choices, and very many answers
+    return mechanism == "l2_gamma" or (title.split(",")[0], mechanism) in {
+        ("linear.ols", "truncated_laplace"),
+        ("linear.staged_gradient", "laplace"),
+        ("statistics.quantiles", "exponential"),
+    }
+
+
 @pytest.mark.parametrize(("title", "bound", "mechanism", "relation"), [*combinations()])
 def test_a_row_does_from_yaml_what_the_page_says(title, bound, mechanism, relation, tmp_path):
     registry = Registry.default()
@@ -141,6 +152,10 @@ def test_a_row_does_from_yaml_what_the_page_says(title, bound, mechanism, relati
         "refuted": Status.NONE,
     }
     assert plan.guarantee.status is expected[status]
+    verdict = verdict_on(plan, loaded, tmp_path)
+    open_cases = {"does not follow", "not checked"} if is_undecided(title, mechanism) else set()
+    decided = "nothing claimed" if status == "refuted" else "confirmed"
+    assert verdict.status in {decided, *open_cases}, verdict.reason
     declared = loaded.request.domain
     table = parse_table(declared, load_table(loaded.source, loaded.folder, loaded.csv, declared))
     points = points_of(loaded, plan)

@@ -101,11 +101,16 @@ class ObjectivePerturbationEvent(Event, VectorCurve):
         if self.degrees == 2:
             high = ["+", ["/", shifted, "mu"], ["/", "mu", 2]]
             mean = ["-", 1, ["*", "mu", "root", ["exp", half], ["tail", "mu"]]]
-            near = ["-", 1, ["*", ["exp", ["-", shifted, half]], mean]]
+            near = ["-", 1, ["*", "shrunk", ["exp", ["-", shifted, half]], mean]]
             outer = ["max", near, ["*", "mu", "root", ["exp", shifted], ["tail", high]]]
+        # The numbers cover what `upper` rounds up by.
         constants = {
             **{"mu": self.mu, "log": self.log_determinant, "impossible": _IMPOSSIBLE},
-            **{"rounding": 1 + 2.0**-25, "root": up(math.sqrt(2 * math.pi), roundings=3)},
+            **{
+                "rounding": 1 + 2.0**-25,
+                "shrunk": 1 - 2.0**-26,
+                "root": up(math.sqrt(2 * math.pi), roundings=3),
+            },
         }
         return {
             "kind": "formula",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dpcore_verify.balls import need
 from dpcore_verify.query import Query
 from dpcore_verify.reading import Arrays, number
 from dpcore_verify.relation import Relation
@@ -59,12 +60,14 @@ def contradiction(
         if key not in priced_queries:
             return "answers.npz holds answers of a query that is not priced"
         # a function's answers are at as many points as were asked
-        if priced_queries[key].shape:
+        if shape := priced_queries[key].shape:
+            is_complex = (*shape, 2) in [found for _, found in entries]
+            need(not is_complex, "complex answers are not known in this format")
             contradictions["answers.npz holds more answers of a query than are priced"] = (
                 sum(query_count for query_count, _ in entries) > priced_queries[key].at_most
             )
             contradictions["answers.npz holds answers of another shape than is priced"] = any(
-                shape != priced_queries[key].shape for _, shape in entries
+                found != shape for _, found in entries
             )
         if any(contradictions.values()):
             break

@@ -29,6 +29,7 @@ gaussian_mixture          half-lines: the likelihood ratio rises
 Amplification is Balle, Barthe & Gaboardi 2018, arXiv:1807.01647v2, Theorem 2.
 """
 
+import bisect
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -279,13 +280,16 @@ def of_points(epsilons: Sequence[fmpq], deltas: Sequence[fmpq]) -> Event:
     need(len(epsilons) == len(deltas) and epsilons[0] == 0, "points from epsilon 0 on")
     need(all(a < b for a, b in steps) and all(1 >= a >= b for a, b in falls), "points in order")
 
+    knots, ends = [arb(epsilon) for epsilon in epsilons], [arb(delta) for delta in deltas]
+
     def curve(x: arb) -> arb:
-        spend(len(epsilons))
-        value = arb(deltas[-1])
-        for (a, b), (d, e) in zip(*map(itertools.pairwise, (epsilons, deltas)), strict=True):
-            if not (x < a or x > b):
-                fraction = (x - a).expm1() / arb(b - a).expm1()
-                value = value.max(arb(d) * (1 - fraction) + arb(e) * fraction)
+        first = max(0, bisect.bisect_left(knots, x.lower()) - 1)
+        last = min(len(knots) - 1, bisect.bisect_right(knots, x.upper()))
+        spend(20 * (1 + max(0, last - first)))
+        value = ends[-1]
+        for i in range(first, last):
+            weight = (x - knots[i]).expm1() / (knots[i + 1] - knots[i]).expm1()
+            value = value.max(ends[i] * (1 - weight) + ends[i + 1] * weight)
         return value
 
     return Event(curve)

@@ -90,6 +90,7 @@ class ThresholdedEvent(Event, VectorCurve):
         def gaussian(shift: Any, common: Any) -> list[Any]:
             return ["gaussian", ["+", "x", shift], ["/", ["sqrt", common], "s"]]
 
+        # As in `upper`: a replaced person has keys of their own before and after.
         if self.adjacency.replaces:
             between = ["*", ["-", "v", "u"], _LOG_HIDDEN]
             common: list[Any] = ["-", 2 * self.keys, ["+", "u", "v"]]
