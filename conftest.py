@@ -1,10 +1,11 @@
 """Property tests draw the same examples in every run; HYPOTHESIS_PROFILE=explore draws new ones.
 
-Beside the core alone, tests of the whole tree and of plugins that are not installed are left out,
+Next to the core only, tests of the whole tree and of plugins that are not installed are left out,
 and the end of the run says so.
 
-`tests/long.txt` names the cases that are slow beside quicker ones of the same test: they are marked
-`slow` here, so that a test keeps its cases together and the default tests keep to their budget.
+`tests/long.txt` names the cases that are slow next to quicker ones of the same test: they are
+marked `slow` here, so that a test keeps its cases together and the default tests keep to their
+budget.
 """
 
 import os

@@ -4,7 +4,7 @@ against the least that samples leave possible, at 95 % confidence.
     python benchmarks/attacks.py                      prints the table of claims
     python benchmarks/attacks.py --plot attacks.svg   draws it too (needs matplotlib)
 
-Its table is in docs/records/attacks-measured.md. Every run is the runtime's own, on made-up
+Its table is in docs/records/attacks-measured.md. Every run is the runtime's own, on synthetic
 neighbours; nothing is read.
 """
 
@@ -26,7 +26,7 @@ from dpcore_attacks.effort import FEWEST, Effort
 HEAD = """
 dpcore: 1
 data:
-  source: made-up.csv
+  source: synthetic.csv
   target: y
   domain:
     records: {records}
@@ -42,7 +42,7 @@ BUDGET = "epsilon: 1, delta: 1e-5"
 
 @attrs.frozen(kw_only=True)
 class Attack:
-    """A claim, where it stands, and a pair of neighbours; the falsifier's worst one if None.
+    """A claim, where it is, and a pair of neighbours; the falsifier's worst one if None.
 
     Args:
         pair: From the number of records and of columns.
@@ -108,7 +108,7 @@ def one_of_nothing(records: int, columns: int) -> Pair:
 
 
 def one_copy(radius: float) -> Callable[[int, int], Pair]:
-    """A record that stands twice, and the same with one copy moved by `radius`."""
+    """A record that occurs twice, and the same with one copy moved by `radius`."""
 
     def pair(records: int, columns: int) -> Pair:
         found = scattered(records, columns, 0.2)
@@ -338,7 +338,7 @@ def main() -> None:
     parser.add_argument("--effort", type=float, default=1.0)
     parser.add_argument("--plot", type=Path)
     given = parser.parse_args()
-    print("| claim | source | claimed | at least | verdict | told apart by | samples |")
+    print("| claim | source | claimed | at least | verdict | distinguished by | samples |")
     print("|---|---|---|---|---|---|---|")
     found = []
     for result in results(Effort().times(given.effort), given.effort):

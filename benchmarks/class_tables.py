@@ -1,4 +1,4 @@
-"""Made-up tables of classes, by the kind of what makes classification hard: `imbalanced:1500`.
+"""Synthetic tables of classes, by the kind of what makes classification hard: `imbalanced:1500`.
 
 A number after the colon is that of training records; 2000 others are for testing. The truth of a
 kind is always the same; records are drawn by a seed.

@@ -1,14 +1,14 @@
-"""Everyday statistics beside OpenDP, diffprivlib and PipelineDP: errors at the same epsilon.
+"""Everyday statistics next to OpenDP, diffprivlib and PipelineDP: errors at the same epsilon.
 
 Run in an environment that has them (`make test-hosts` builds one without PipelineDP, which is no
 dependency: `.venv/hosts/bin/python -m pip install -e plugins/statistics pipeline-dp` adds both):
 `.venv/hosts/bin/python benchmarks/everyday.py [--draws N]`. It cannot be called `statistics.py`:
 Python would take it for the module of that name.
 
-Each line is an error over draws of the noise, on the same made-up records under the same relation,
-and the ratio of the peer's to dpcore's with its standard error (of the two means over draws): above
-1, dpcore is more exact. Pure budgets: Laplace noise and permute-and-flip here. Peers are used as
-their own documentation says, with the same declared range.
+Each line is an error over draws of the noise, on the same synthetic records under the same
+relation, and the ratio of the peer's to dpcore's with its standard error (of the two means over
+draws): above 1, dpcore is more exact. Pure budgets: Laplace noise and permute-and-flip here. Peers
+are used as their own documentation says, with the same declared range.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def ours(
 
 
 def ours_shown(learner: Any, mechanism: Any, epsilon: float, values: Any) -> Draw:
-    """What is displayed beside the estimates: counts that are not negative."""
+    """What is displayed next to the estimates: counts that are not negative."""
     plan = dpcore.price(
         domain=Domain(columns={"x": Range(LOW, HIGH)}),
         adjacency=ADD_REMOVE,
@@ -255,7 +255,7 @@ Groups = Callable[[], dict[str, tuple[float, float]]]
 def our_groups(
     keys: list[str], values: NDArray[np.float64], epsilon: float, delta: float
 ) -> Groups:
-    """Counts and means by keys that nobody listed."""
+    """Counts and means by keys that no one listed."""
     plan = dpcore.price(
         domain=Domain(columns={"key": Texts(4), "x": Range(LOW, HIGH)}),
         adjacency=ADD_REMOVE,

@@ -90,7 +90,7 @@ def run(home: Path, words: list[str], moment: float | None) -> tuple[str, float]
     if moment is not None:
         time.sleep(moment)
         start = time.monotonic()
-        # Whoever has ended is no group any more.
+        # Anyone who has ended is no group any more.
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGINT)
     try:

@@ -1,10 +1,10 @@
-"""Poisson, gamma and quantile losses of shape functions on made-up tables, by loss and epsilon.
+"""Poisson, gamma and quantile losses of shape functions on synthetic tables, by loss and epsilon.
 
     python benchmarks/losses.py --table visits --loss poisson --epsilons 1 4
 
 Every split draws the table, the noise and 2000 records to judge on anew. Deviances and pinball
-losses are relative to those of the best constant of the records; then stands the coverage of a
-quantile, or the mean prediction over the mean label. Beside them stand the squared loss, and
+losses are relative to those of the best constant of the records; then is the coverage of a
+quantile, or the mean prediction over the mean label. Next to them stand the squared loss, and
 models of scikit-learn without privacy: the generalised linear model on columns as they are (of
 quantiles on 2000 records), and boosting. Rules were chosen on claims, visits, costs and waits.
 """
@@ -181,7 +181,7 @@ def with_nulls(options: argparse.Namespace, seed: int, count: int) -> tuple[Any,
 
 
 def errors(options: argparse.Namespace) -> None:
-    """P values of columns that say nothing, and standard errors beside what fits differ by."""
+    """P values of columns that say nothing, and standard errors next to what fits differ by."""
     for count in options.records:
         for epsilon in options.epsilons:
             p_values, nulls, rest = [], [], []
@@ -229,7 +229,7 @@ def main() -> None:
         errors(options)
         return
     if options.loss == "squared":
-        parser.error("the squared loss stands beside every other one")
+        parser.error("the squared loss is next to every other one")
     make = TABLES[options.table][0]
     for count in options.records:
         figures: dict[str, list[list[float]]] = {}

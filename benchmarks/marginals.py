@@ -1,4 +1,4 @@
-"""Root mean square error of several tables: the residual basis beside cells measured themselves.
+"""Root mean square error of several tables: the residual basis next to cells measured themselves.
 
 Cells measured themselves are `statistics.table` with `strategy: cells`, what it did before
 dpcore-statistics 0.2.0. $DPCORE_DATA names a folder with insurance.csv and a folder `tables`. Only

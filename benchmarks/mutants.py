@@ -1,7 +1,8 @@
-"""What the conformance kit catches: the gallery, bugs reported elsewhere, mutants, others.
+"""What the conformance conformance suite catches: the gallery, bugs reported elsewhere, mutants,
+others.
 
-    python benchmarks/mutants.py                    every wrong component, the kit at its defaults
-    python benchmarks/mutants.py --effort 0.03      a quick pass
+    python benchmarks/mutants.py                    every wrong component, the conformance suite at
+    its defaults python benchmarks/mutants.py --effort 0.03      a quick pass
     python benchmarks/mutants.py --right            alarms on the right siblings instead
     python benchmarks/mutants.py --only laplace     those with a name that contains it
     python benchmarks/mutants.py --sets unusual     right ones that look wrong
@@ -46,7 +47,7 @@ HOOKS = ("learners", "mechanisms", "accountants", "features")
 
 
 def gallery() -> Iterator[Entry]:
-    """The gallery's own wrong plugins; what they get wrong stands where they are made."""
+    """The gallery's own wrong plugins; what they get wrong is where they are made."""
     for name, (make, laws) in PLUGINS.items():
         with tempfile.TemporaryDirectory() as folder:
             module = make(Path(folder))
@@ -152,12 +153,14 @@ def chosen(given: argparse.Namespace) -> Iterator[tuple[str, Entry]]:
 
 
 def main() -> None:
-    """Print outcomes as they come, a table, and what stands."""
+    """Print outcomes as they come, a table, and what is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", default=DEFAULT)
     parser.add_argument("--only", nargs="+", default=[], help="Parts of names.")
     parser.add_argument("--start", type=int, default=0, help="Leave out so many mutants.")
-    parser.add_argument("--effort", type=float, default=1.0, help="1: the kit's defaults.")
+    parser.add_argument(
+        "--effort", type=float, default=1.0, help="1: the conformance suite's defaults."
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cap", type=float, default=300.0, help="Seconds for one component.")
     parser.add_argument("--jobs", type=int, default=1)

@@ -3,8 +3,8 @@
 Every fit permutes some columns of numbers or categories, each by itself, so that they say nothing
 of the target and of other columns. Counted are, of the permuted columns, how many are found, how
 many tests are below 5 %, and how many joint bands hold 0 everywhere; of all that is found, columns
-and pairs, the mean share in which a permuted column stands. In brackets is what stands out of the
-noise alone. Tables are those of `utility.py`, and `computers/premium` and its like those of
+and pairs, the mean share in which a permuted column is. In brackets is what is out of the
+noise only. Tables are those of `utility.py`, and `computers/premium` and its like those of
 `probabilities.py`; noise is drawn in floating point.
 """
 

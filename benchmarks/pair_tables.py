@@ -1,4 +1,4 @@
-"""Made-up tables whose labels need a table of two columns, cell by cell: `curves:8000`.
+"""Synthetic tables whose labels need a table of two columns, cell by cell: `curves:8000`.
 
 A number after the colon is that of training records; 2000 others are for testing. The truth of a
 kind is always the same; records are drawn by a seed. Run, it prints what can be reached: the error

@@ -1,7 +1,7 @@
-"""Probabilities of classes on public tables: area, log loss and calibration, beside no privacy.
+"""Probabilities of classes on public tables: area, log loss and calibration, next to no privacy.
 
 `computers/premium` names a table of $DPCORE_DATA/tables and the column of categories to predict,
-from all others; `hdma` alone its declared target. `imbalanced:1500` and its like are drawn, see
+from all others; `hdma` only its declared target. `imbalanced:1500` and its like are drawn, see
 `class_tables.py`. Fixed 90/10 splits, replace-one, delta 1e-5. The
 logistic regression of scikit-learn has no privacy: standardised numbers and one column a category.
 Of several classes the area is the mean over each against the rest. Log losses are relative to that

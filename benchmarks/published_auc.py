@@ -1,8 +1,8 @@
-"""The area under the ROC curve that a run publishes with its price, beside a logistic model's.
+"""The area under the ROC curve that a run publishes with its price, next to a logistic model's.
 
 20,000 synthetic records of 10 columns, about 18 % of the second class; epsilon 1 in all, of which
 `--paid` goes to the area. The logistic model of scikit-learn is fitted on the records that the run
-fitted on, without privacy, and both are measured on the records that the run held out.
+fitted on, without privacy, and both are measured on the records that the run in the hold-out.
 
     python benchmarks/published_auc.py [--paid 0.1] [--seeds 3]
 """
@@ -82,7 +82,9 @@ def main() -> None:
 
 
 def _others(table: dict[str, np.ndarray], covered: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The records that are not held out, by their first column, which has no equal values."""
+    """The records that are not in the hold-out, by their first column, which has no equal
+    values.
+    """
     kept = ~np.isin(table["x0"], np.asarray(covered["x0"], dtype=np.float64))
     return {name: column[kept] for name, column in table.items()}
 

@@ -1,4 +1,4 @@
-"""Prefixes, ranges and quantiles: errors and bars against those of commit d655587.
+"""Prefixes, ranges and quantiles: errors and intervals against those of commit d655587.
 
 `python benchmarks/ranks.py [--draws N]`. What that commit published is still there: `bars: single`
 and `method: choice`, at the same budget and relation. Each line has the figure by formula or before
@@ -90,7 +90,7 @@ def compare(name: str, here: float, before: float, unit: str = "") -> None:
 
 
 def prefixes(kind: str, cells: int, epsilon: float, delta: float, draws: int) -> None:
-    """Root mean square error by formula and by draws, the bars, and how often all hold."""
+    """Root mean square error by formula and by draws, the intervals, and how often all hold."""
     learner, found = Workload(column="x", bins=cells, ask_for=kind), {}
     counts = np.histogram(records(), bins=cells, range=(LOW, HIGH))[0]
     for intervals in ("joint", "single"):
@@ -114,14 +114,14 @@ def prefixes(kind: str, cells: int, epsilon: float, delta: float, draws: int) ->
     joint, single = found["joint"], found["single"]
     compare(f"{title}, error by formula", joint[0], single[0])
     compare(f"{title}, error over {draws} draws", joint[1], single[1])
-    compare(f"{title}, widest bar", joint[2], single[2])
-    print(f"{title}, all bars held in {joint[3]:.4f} of draws, before {single[3]:.4f}")
+    compare(f"{title}, widest interval", joint[2], single[2])
+    print(f"{title}, all intervals held in {joint[3]:.4f} of draws, before {single[3]:.4f}")
 
 
 def quantiles(
     fractions: tuple[float, ...], epsilon: float, delta: float, draws: int, *, public: bool
 ) -> None:
-    """The bars before data, and errors and widths of intervals in ranks over draws."""
+    """The intervals before data, and errors and widths of intervals in ranks over draws."""
     learner, values, found = Quantiles(column="x", quantiles=fractions), np.sort(records()), {}
     wanted = np.array(fractions) * RECORDS
     for method in (None, "choice"):

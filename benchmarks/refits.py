@@ -1,7 +1,7 @@
 """What several fits of one table differ by, and what their standard errors claim of it.
 
 All fits see the same records and have noise of their own, so that predictions differ by the privacy
-noise alone. Printed are the root mean squares of what was claimed over what was measured, at some
+noise only. Printed are the root mean squares of what was claimed over what was measured, at some
 records of the table (of several classes of each score less the mean of all), and how often the mean
 of the fits, but for a fit's own part in it, lies within two standard errors of a fit. Tables are
 those of `nulls.py`; noise is drawn in floating point.

@@ -9,8 +9,8 @@ is timed before and after each run, since a busy machine is slow in processor se
 
 With `--constants` it prints what to write into `dpcore/claims/plan/cost_statement.py` and
 `dpcore/resources/cost_estimate.py`. A cell and a multiplication are measured on specs that differ
-from a mean of a hundred records in that alone. The start and an ask are the middle of what the
-examples take beside that, the ask of those with many.
+from a mean of a hundred records in that only. The start and an ask are the middle of what the
+examples take next to that, the query of those with many.
 """
 
 import json
@@ -53,7 +53,7 @@ def run(folder, *arguments):
 
 
 def collect_data(path, folder):
-    """An example and the files that it names: synthetic ones, one's own data, and those beside."""
+    """An example and the files that it names: synthetic ones, one's own data, and those next to."""
     visits = [sys.executable, "-m", "dpcore_statistics.synthetic_visits", str(folder)]
     subprocess.run(visits, check=True, stdout=subprocess.DEVNULL)
     if data := os.environ.get("DPCORE_DATA"):

@@ -3,10 +3,10 @@
     python benchmarks/scale.py --records 1e7 --columns 10 --asks 3 --folder /somewhere
 
 A Parquet file of that size is written to the folder once, and read from there. Every question runs
-in a process of its own, so that its peak of memory is its own. `ratio` compares every ask of one
+in a process of its own, so that its peak of memory is its own. `ratio` compares every query of one
 thread with a plain numpy pass over the very same spooled blocks, right after it: read, convert to
 doubles, score, subtract the labels, clip, multiply back, add. It counts processor seconds, the
-least of all asks, so that a busy machine slows both alike.
+least of all queries, so that a busy machine slows both alike.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def source_of(path: Path, records: int, columns: int) -> Source:
 def run(
     learner: Any, path: Path, records: int, columns: int, query_count: int, threads: int
 ) -> dict:
-    """Seconds per 10^6 records of loading and of asks, and the peak of memory in MB."""
+    """Seconds per 10^6 records of loading and of queries, and the peak of memory in MB."""
     plan = dpcore.price(
         domain=domain(records, columns),
         adjacency=dpcore.REPLACE_ONE,

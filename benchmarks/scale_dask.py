@@ -1,10 +1,10 @@
-"""An ask on Dask: of 100 blocks against 10, and against dask.dataframe doing the same sum.
+"""A query on Dask: of 100 blocks against 10, and against dask.dataframe doing the same sum.
 
     python benchmarks/scale_dask.py --records 400000 --workers 2 --folder /somewhere
 
 The same records in a folder of many small Parquet files and in one of few, on worker processes of
 this machine. The sum is of every column and of the label; dask.dataframe has its frames in the
-workers' memory. Medians over the asks, in milliseconds.
+workers' memory. Medians over the queries, in milliseconds.
 
     python benchmarks/scale_dask.py --large 5e7 --workers 2 --folder /somewhere
 
@@ -125,7 +125,7 @@ def large(folder: Path, records: int, workers: int) -> dict[str, Any]:
         plan.run(source_of(path, records, _FEW), engine=engine, replaying=HERE)
         found["whole run, s per 10^6"] = round(1e6 * (time.perf_counter() - began) / records, 3)
         asked = Task(part=task().part, zero=(Exact.zeros((_FEW,), -30),))
-        found["an ask, ms per 10^6"] = round(
+        found["a query, ms per 10^6"] = round(
             1e6 * median(lambda: engine.total(asked), 3) / records, 2
         )
         found["peak MB of each worker"] = sorted(map(round, answers(engine.client, peak).values()))
@@ -161,7 +161,7 @@ def rounded(frame: Any) -> Any:
 
 
 def priced(learner: Any, records: int, columns: int) -> Any:
-    """A plan for an engine, with public coins that are the same whenever it is made."""
+    """A plan for an engine, with public randomness that are the same whenever it is made."""
     return dpcore.price(
         domain=domain(records, columns),
         adjacency=dpcore.REPLACE_ONE,
@@ -198,7 +198,7 @@ def same(folder: Path, several: list[int]) -> dict[str, Any]:
 
 
 def released(plan: Any, source: Any, engine: Any) -> list[bytes]:
-    """All answers, with known secret coins."""
+    """All answers, with known secret randomness."""
     secret = dpcore.SecretRandomness.rehearsal(5)
     outcome = plan.run(source, secret=secret, engine=engine, replaying=HERE)
     return [answer.value.tobytes() for answer in outcome.answers["release"]]
@@ -235,7 +235,7 @@ def small(folder: Path, records: int, workers: int, query_count: int) -> dict[st
             engine.load(parts, encode)
             found[f"{len(parts)} parts: load, s"] = round(time.perf_counter() - began, 2)
             asked = Task(part=task().part, zero=(Exact.zeros((shape,), -30),))
-            found[f"{len(parts)} parts: an ask, ms"] = median(
+            found[f"{len(parts)} parts: a query, ms"] = median(
                 lambda engine=engine, asked=asked: engine.total(asked), query_count
             )
             if files == 100:
@@ -246,7 +246,7 @@ def small(folder: Path, records: int, workers: int, query_count: int) -> dict[st
 def peer(client: Any, path: str, query_count: int) -> dict[str, float | str]:
     """Sums by dask.dataframe: as floats come, and rounded to steps of 2^-30 as ours are.
 
-    Frames are kept in the workers' memory, or read from their files at every ask.
+    Frames are kept in the workers' memory, or read from their files at every query.
     """
     try:
         import dask.dataframe as frames

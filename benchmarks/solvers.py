@@ -2,7 +2,7 @@
 
 Run with one thread: OPENBLAS_NUM_THREADS=1 python benchmarks/solvers.py [--quick] [--large]
 Figures are medians of processor time: the wall's on an idle machine, without what others take on a
-shared one. The goal stands behind each. With $DPCORE_DATA, a folder with insurance.csv, it also
+shared one. The goal is behind each. With $DPCORE_DATA, a folder with insurance.csv, it also
 times whole private fits of a table.
 """
 
@@ -68,7 +68,7 @@ def waves(repetitions: int) -> None:
 
 
 def min_norm(count: int, repetitions: int) -> None:
-    """A fit of random cosines against numpy's pseudo-inverse, and against its Gram matrix alone."""
+    """A fit of random cosines against numpy's pseudo-inverse, and against its Gram matrix only."""
     rng = np.random.default_rng(1)
     features = Cosines(count=count).draw(numbers(RECORDS), PublicRandomness(1))
     rows = rng.normal(size=(RECORDS, COLUMNS))

@@ -119,7 +119,7 @@ def measure(name, folder):
             for _, part in asked.sums
         ]
         total = time.process_time() - start
-    # Of this process alone: what the system adds up of it holds its parent's before it began.
+    # Of this process only: what the system adds up of it holds its parent's before it began.
     lines = Path("/proc/self/status").read_text().splitlines()
     status = dict(line.split(":", 1) for line in lines)
     memory = int(status["VmHWM"].split()[0]) / 1e3

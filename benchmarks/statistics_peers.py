@@ -1,17 +1,17 @@
-"""Counts, sums, means, histograms, deciles and groups beside OpenDP, diffprivlib and PipelineDP.
+"""Counts, sums, means, histograms, deciles and groups next to OpenDP, diffprivlib and PipelineDP.
 
 Run it in an environment that has them (`python -m venv peers`; `peers/bin/pip install .
 ./plugins/models ./plugins/statistics opendp diffprivlib pipeline-dp 'scikit-learn<1.7'`):
 `peers/bin/python benchmarks/statistics_peers.py [--draws N]`. A peer that is missing is skipped.
 
-Both have the same guarantee, the same declared ranges and the same records: made-up ones, and the
+Both have the same guarantee, the same declared ranges and the same records: synthetic ones, and the
 charges of insurance.csv in the folder $DPCORE_DATA. Each line has the root mean square error over
 draws of the noise (ours over five times as many), and their ratio with its standard error: above 1,
 dpcore is more exact. OpenDP and PipelineDP protect a record that comes or goes, diffprivlib one
 that is replaced. Errors of deciles are in ranks.
 
-Peers are used as their own documentation says. Of these, dpcore alone publishes intervals too; its
-deciles are the ones that come with a joint band.
+Peers are used as their own documentation says. Of these, dpcore by itself publishes intervals too;
+its deciles are the ones that come with a joint band.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """A made-up column, and that of a file where it is there."""
+    """A synthetic column, and that of a file where it is there."""
     rng = np.random.default_rng(0)
     yield case("skewed", np.clip(rng.lognormal(3.0, 0.7, 1000), 0, 100), 0, 100)
     if (DATA / "insurance.csv").is_file():
@@ -233,7 +233,7 @@ class OpenDP(Peer):
 
     def by_category(self, records: NDArray[np.intp], size: int, *more: Any) -> Draw:
         """Counts of disjoint categories, or what follows from these."""
-        # Its trees are of whole numbers, for which it has Laplace noise alone.
+        # Its trees are of whole numbers, for which it has Laplace noise only.
         delta = 0.0 if more else self.delta
         norm = "L2Distance<f64>" if delta else "L1Distance<i32>"
         chain = self.space(int) >> self.dp.t.then_count_by_categories(
@@ -405,7 +405,7 @@ def truths(subject: Case) -> dict[str, tuple[Any, Any]]:
 
 
 def compare(subject: Case, budget: tuple[float, float], draws: int) -> None:
-    """All statistics of one column at one budget, beside every peer that has them."""
+    """All statistics of one column at one budget, next to every peer that has them."""
     for name, (learner, truth) in truths(subject).items():
         errors: dict[bool, Found] = {}
         # A table of means follows that of counts; of deciles the error is that of their ranks.

@@ -1,10 +1,10 @@
-"""Models from synthetic rows beside a model that is fitted directly, at the same budget.
+"""Models from synthetic rows next to a model that is fitted directly, at the same budget.
 
 $DPCORE_DATA names a folder as `utility.py` has it. Every split of 90/10 is measured three times, at
 the same epsilon, delta 1e-5, and relation (add/remove, about how many records there are is public):
 `tables.shape_functions` on the records; the same learner on rows of `synthetic.rows` with `target:`
-and its default cells, where a budget without end stands for no noise; boosted trees of scikit-learn
-on the same rows. Errors are those of held-out records over the constant's: squared errors, or wrong
+and its default cells, where a budget without end represents no noise; boosted trees of scikit-learn
+on the same rows. Errors are those of hold-out records over the constant's: squared errors, or wrong
 classes.
 
     python benchmarks/synthetic_models.py --splits 3
@@ -102,7 +102,7 @@ class Trees:
 
 
 def measure(folder, data, epsilon, seed):
-    """Errors of every way, and of the constant, on the held-out records of one split."""
+    """Errors of every way, and of the constant, on the hold-out records of one split."""
     train, test, columns, target, labels = parts(folder, data, seed, None)
     if isinstance(labels, Classes):
         values, counts = np.unique(train[target], return_counts=True)

@@ -1,4 +1,4 @@
-"""Synthetic rows beside OpenDP's and dpmm's MST and AIM, and beside simple rules of our own.
+"""Synthetic rows next to OpenDP's and dpmm's MST and AIM, and next to simple rules of our own.
 
 Run it in an environment that has a peer (`python -m venv peers`; `peers/bin/pip install .
 ./plugins/models ./plugins/statistics ./plugins/synthetic scikit-learn 'opendp[mbi]'`, or `dpmm` in
@@ -155,7 +155,7 @@ def shrunk_pairs(rows, sizes, rho, seed, objective="display"):
 
 
 def noisy_columns(rows, sizes, rho, rng):
-    """Every column alone, without negative counts, and all of one sum."""
+    """Every column only, without negative counts, and all of one sum."""
     width = np.sqrt(len(sizes) / (2 * rho))
     tables = [
         np.bincount(rows[:, place], minlength=size) + rng.normal(0, width, size)
@@ -166,7 +166,7 @@ def noisy_columns(rows, sizes, rho, rng):
 
 
 def independent_columns(rows, sizes, rho, seed):
-    """All of rho for columns alone."""
+    """All of rho for columns only."""
     columns = noisy_columns(rows, sizes, rho, np.random.default_rng(seed))
     pairs = itertools.combinations(range(len(sizes)), 2)
     return {(a, b): np.outer(columns[a], columns[b]) for a, b in pairs}

@@ -40,7 +40,7 @@ def categories(levels):
 
 
 def mixed(records):
-    """Columns, and records of which numbers, categories and pairs of them tell the label."""
+    """Columns, and records of which numbers, categories and pairs of them say the label."""
     rng = np.random.default_rng(0)
     columns = {f"x{j}": dpcore.Range(-6, 6) for j in range(6)}
     columns |= {f"u{j}": dpcore.Range(0, 1) for j in range(2)}

@@ -1,4 +1,4 @@
-"""Training by exact sums: accuracy on digits, and what a step costs beside a step in floats.
+"""Training by exact sums: accuracy on digits, and what a step costs next to a step in floats.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py digits [SPLITS]
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py clips [SPLITS]
@@ -6,7 +6,7 @@
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py chosen [SPLITS]
     OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false \\
         python benchmarks/training.py step
-    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py door
+    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py release boundary
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py noise
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py sampled
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py models [SETS]
@@ -97,7 +97,7 @@ def quantiles(splits: int) -> None:
 
 
 def chosen(splits: int) -> None:
-    """Four rates alone, and one of them by random stopping."""
+    """Four rates only, and one of them by random stopping."""
     candidates = [DenseNetwork(rate=rate) for rate in (0.1, 0.5, 2.0, 10.0)]
     for epsilon in (1.0, 3.0):
         for learner in (*candidates, BestRun(candidates=candidates)):
@@ -232,7 +232,7 @@ def float_step(
 
 
 def boundaries() -> None:
-    """The door's share of a step, at 10^5 and 10^6 coordinates."""
+    """The release boundary's proportion of a step, at 10^5 and 10^6 coordinates."""
     for size in (10**5, 10**6):
         total = Exact.of(np.random.default_rng(0).integers(-(2**40), 2**40, size), -20)
         release = release_through(size)

@@ -10,9 +10,9 @@
 add/remove, at most 1,438 records, delta 1e-5, 60 steps of Poisson batches of 256 on average, clip
 1, rate 1, the last weights. All start from the same weights and divide by 256. Each takes the noise
 that its own accountant comes to. Steps per second are of processor time, of a whole training: here
-with exact noise, the door and the replay in the same process; there after a first training that
-compiles. `divisor` runs the attack of `benchmarks/board/entries/opacus_divisor.py` on one step of
-either.
+with exact noise, the release boundary and the replay in the same process; there after a first
+training that compiles. `divisor` runs the attack of `benchmarks/board/entries/opacus_divisor.py` on
+one step of either.
 """
 
 import functools
@@ -233,7 +233,7 @@ def step_here(records: list[float]) -> float:
 
 
 def divisor(draws: int) -> None:
-    """What 15 and 16 records tell, through the scale of the weights."""
+    """What 15 and 16 records say, through the scale of the weights."""
     for release in (opacus_divisor.release, step_here):
         report = attack(
             release,

@@ -5,8 +5,8 @@ NAME.json has the public facts of NAME.csv. `linear:5000` and its like are drawn
 records and 2000 others; those of `ill` have 20 correlated columns, `diabetes` ships with
 scikit-learn. The same fixed 90/10 splits for every learner and epsilon, made outside the
 runs; labels in declared ranges, other columns in generous public ones; nothing is tuned per data
-set; noise comes from secret coins. Of classes the error is the share that is wrong, relative to
-naming the most frequent one.
+set; noise comes from secret randomness. Of classes the error is the share that is wrong, relative
+to naming the most frequent one.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def error(predictions, labels):
 
 
 def described(folder, name):
-    """A table beside its public facts."""
+    """A table next to its public facts."""
     facts = json.loads((folder / "tables" / f"{name}.json").read_text())
     columns = {
         column: Range(*known["range"])
@@ -172,7 +172,7 @@ def tails(count, seed):
 
 
 def drawn(kind, count, seed):
-    """Training and test records of a made-up truth on ten columns in [-1, 1], five of them idle;
+    """Training and test records of a synthetic truth on ten columns in [-1, 1], five of them idle;
     on 120 columns, where it is called `wide`."""
     special = {"ill": ill, "tails": tails}
     if kind in special:

@@ -2,7 +2,7 @@
 
     python benchmarks/verdicts.py RUN [RUN ...]
 
-The yardstick, ten million passes of `s += i`, is timed beside them; 1.2 s is what figures are for.
+The yardstick, ten million passes of `s += i`, is timed next to them; 1.2 s is what figures are for.
 """
 
 import resource

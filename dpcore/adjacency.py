@@ -148,7 +148,7 @@ class Unit(ABC):
     """Why the number of records is private where the unit may come or go, as a clause."""
 
     holdout_secret: ClassVar[str] = "add_remove hides it"
-    """Why then the number of those that are held out is private."""
+    """Why then the number of those that are in the hold-out is private."""
 
     relation: Adjacency
 
@@ -163,7 +163,7 @@ class Unit(ABC):
 
 
 class Record(Unit):
-    """One record, wherever it stands."""
+    """One record, wherever it is."""
 
     def words(self) -> tuple[str, str]:
         relation, radius = self.relation, self.relation.feature_radius

@@ -95,11 +95,11 @@ class SensitivityBound(ABC):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
-        """The bound for a planned query, valid for every `args` that an ask may carry.
+        """The bound for a planned query, valid for every `args` that a query may carry.
 
         Args:
             query: As planned by `learner.queries(public)`.
             learner: Of the class it is about. Its parameters are the bound's: each is written once.
-            public: The domain of the learner's part, the public coins, the target mu.
+            public: The domain of the learner's part, the public randomness, the target mu.
             adjacency: The run's; the result must cover it.
         """

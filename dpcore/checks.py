@@ -113,7 +113,7 @@ def need_field(
 
 
 def instance_of(*kinds: type) -> Validator:
-    """Return a validator that accepts instances of these classes alone, and says which they are."""
+    """Return a validator that accepts instances of these classes only, and says which they are."""
     names = " or ".join(kind.__name__ for kind in kinds)
 
     def check(instance: Any, attribute: Any, value: Any) -> None:
@@ -136,7 +136,7 @@ def describe_type(value: object) -> str:
 
 
 def integer_from(lowest: int) -> Validator:
-    """Return a validator that accepts an int >= `lowest` alone (a bool is not an int here)."""
+    """Return a validator that accepts an int >= `lowest` only (a bool is not an int here)."""
 
     def check(instance: Any, attribute: Any, value: Any) -> None:
         requirement = f"an integer {attribute.name} >= {lowest}"
@@ -154,7 +154,7 @@ def floats(values: Iterable[Any]) -> tuple[float, ...]:
 
 
 def one_of(*choices: str) -> Validator:
-    """Return a validator that accepts the texts in `choices` alone."""
+    """Return a validator that accepts the texts in `choices` only."""
 
     names = " or ".join(map(repr, choices))
 

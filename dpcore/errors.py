@@ -2,9 +2,9 @@
 
 An error says where, what was needed, what came instead and the way out. It may show a parameter;
 it never shows a record: tracebacks and messages are not private. Where is a path of keys, as a spec
-spells them (`releases.1.mechanism`): whoever raises gives the last of them, whoever calls puts its
-own in front (`below`), and who has read the file finds line and column (`strict_yaml.places`).
-`exit_code` is what the command line returns for an error.
+spells them (`releases.1.mechanism`): anyone who raises gives the last of them, anyone who calls
+puts its own in front (`below`), and who has read the file finds line and column
+(`strict_yaml.places`). `exit_code` is what the command line returns for an error.
 """
 
 import difflib
@@ -78,7 +78,7 @@ class DpcoreError(Exception):
         path: Dotted path of the key that it is about, or the keys.
         field: The key below `path` whose value is at fault, which the message names.
         key: The key below `path` that is itself at fault, which the message names.
-        top: Whether `path` counts from the top of a spec, whoever calls.
+        top: Whether `path` counts from the top of a spec, anyone who calls.
         place: FILE, or FILE:LINE:COLUMN, where it is known.
     """
 
@@ -250,7 +250,7 @@ class UnknownCountError(UndeclaredError):
 
 
 class RandomnessWithheldError(DpcoreError):
-    """Public coins were read while a plan is priced without them."""
+    """Public randomness were read while a plan is priced without them."""
 
 
 class SourceError(DpcoreError):
@@ -298,7 +298,7 @@ class EngineError(ReleaseError, SpoolError):
 
 
 UNREADABLE = (SourceError, MemoryError)
-"""Of records that could not be read there is no statistic: no answer stands for it, and no zero."""
+"""Of records that could not be read there is no statistic: no answer represents it, and no zero."""
 
 
 @contextmanager
@@ -318,7 +318,7 @@ def unpassed(failure: str) -> Iterator[None]:
 
 
 def error_kind(error: Any) -> str:
-    """What is told of a library's error: a server's SQLSTATE, or its type."""
+    """What is reported of a library's error: a server's SQLSTATE, or its type."""
     # The pattern lets five characters through, and nothing else of a driver's error.
     if isinstance(state := getattr(error, "sqlstate", None), str) and _SQLSTATE.match(state):
         return f"SQLSTATE {state}"
@@ -338,7 +338,7 @@ class LedgerError(DpcoreError):
 
 
 class OperatorFileError(DpcoreError):
-    """The release is published; what its operator was to see beside it is missing."""
+    """The release is published; what its operator was to see next to it is missing."""
 
     exit_code: ClassVar[int] = 7
 

@@ -31,10 +31,10 @@ Divergences = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 class Direction(enum.Enum):
-    """Which neighbour stands first in the hockey-stick divergence.
+    """Which neighbour is first in the hockey-stick divergence.
 
     Under add/remove: `REMOVE` compares the larger dataset against the smaller, `ADD` the smaller
-    against the larger. Under a replacement relation the names only tell the two orders apart.
+    against the larger. Under a replacement relation the names only distinguish the two orders .
     """
 
     REMOVE = "remove"
@@ -73,7 +73,7 @@ def larger(first: float | None, second: float | None) -> float | None:
 
 @attrs.frozen(kw_only=True)
 class Claims:
-    """What is known of a release beside its curve, in both directions; None where nothing is.
+    """What is known of a release next to its curve, in both directions; None where nothing is.
 
     Args:
         pure: The epsilon at which both curves reach 0.
@@ -118,8 +118,8 @@ _OF_CURVES = {"symmetric", "attained", "infinite_mass", "atoms", "is_costly"}
 class PrivacyCurve(ABC):
     """A hockey-stick curve in both directions: from above, and from below where that is proved.
 
-    Whoever writes one states `upper_at`, or `upper` in a `VectorCurve`. All else has a default that
-    claims nothing.
+    Anyone who writes one states `upper_at`, or `upper` in a `VectorCurve`. All else has a default
+    that claims nothing.
     """
 
     is_costly: ClassVar[bool] = False
@@ -132,7 +132,7 @@ class PrivacyCurve(ABC):
     def lower_at(self, epsilon: float, direction: Direction) -> float:
         """Lower end: `upper_at - error`, rounded down; 0 where none is proved.
 
-        None is proved where the curve is not `attained`: the upper end is a bound alone then.
+        None is proved where the curve is not `attained`: the upper end is a bound only then.
         """
         if not self.attained:
             return 0.0
@@ -175,7 +175,7 @@ class PrivacyCurve(ABC):
         """A loss of positive probability above which no finite loss lies; None if none is known.
 
         A grid that contains it wastes nothing there. It steers tightness only, never soundness.
-        Whoever does not override it leaves it to the event's claims (`largest_loss`).
+        Anyone who does not override it leaves it to the event's claims (`largest_loss`).
         """
         return None
 
@@ -237,7 +237,7 @@ class Event(Shown, ABC):
         super().__init_subclass__(**options)
         is_curve = issubclass(cls, PrivacyCurve)
         refused = _FORMER if is_curve else _FORMER | _OF_CURVES
-        # what a class beside an event brings along is passed over as well
+        # what a class next to an event brings along is passed over as well
         adjacent = [base for base in cls.__mro__ if not issubclass(base, Event | PrivacyCurve)]
         members = {name: value for base in (*adjacent, cls) for name, value in vars(base).items()}
         former = sorted(refused & members.keys())
@@ -269,7 +269,7 @@ class Event(Shown, ABC):
 
     @property
     def claims(self) -> Claims:
-        """What is known of the release beside its curve; nothing by default."""
+        """What is known of the release next to its curve; nothing by default."""
         return Claims()
 
     @property

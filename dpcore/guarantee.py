@@ -129,11 +129,11 @@ class QueryGuarantee:
 
 @attrs.frozen(kw_only=True)
 class Recorded:
-    """Where a run stands in a ledger, and what the ledger promises.
+    """Where a run is in a ledger, and what the ledger promises.
 
     Args:
         ledger: Its name.
-        entry: How many runs were charged up to this one; it does not tell whether they succeeded,
+        entry: How many runs were charged up to this one; it does not say whether they succeeded,
             which may depend on records.
         digest: Of its reservation.
         epsilon, delta, adjacency: What everything in the ledger may cost together.
@@ -204,10 +204,10 @@ class Provenance:
 
     Args:
         distributions: Versions of the distributions whose code it rests on, by name.
-        boundary_premises: What the door takes for granted through which the records came; the
-            plan's own are those of the basis.
+        boundary_premises: What the release boundary takes for granted through which the records
+            came; the plan's own are those of the basis.
         replayed: Where its answers were replayed before they were published: "in a clean process",
-            or in this one alone, and why; empty of a plan.
+            or in this one only, and why; empty of a plan.
         recorded: The ledger that bounds it together with other runs, if one does.
         voided: Why there is no guarantee; None where there is one.
     """
@@ -282,7 +282,7 @@ class Guarantee(Shown):
             return wrapped(self.claim())
         basis, provenance = self.basis, self.provenance
         boundary = "; ".join(provenance.boundary_premises)
-        # Then what is not covered, so that nobody quotes the claim without its limits.
+        # Then what is not covered, so that no one quotes the claim without its limits.
         limits = (
             f"The guarantee does not cover running time or memory use. Epsilon was "
             f"computed by {basis.accountant}. The guarantee covers {self.covers()} of this "

@@ -14,7 +14,7 @@ from dpcore.shown import Shown
 
 _ROUND_UP = 1 + 2.0**-30  # covers the roundings of a sum of exponentials, and of a quantile
 _NARROW = 64.0  # widths in steps below which tails are summed
-_TINY = 1e-25  # and the least tail that a sum over 12 widths can tell
+_TINY = 1e-25  # and the least tail that a sum over 12 widths can say
 
 
 @attrs.frozen
@@ -41,10 +41,11 @@ class Interval(Shown):
 
 
 class NoiseDistribution(ABC):
-    """The law of the noise on one released number: public, and the source of its error bar.
+    """The distribution of the noise on one released number: public, and the source of its
+    half-width.
 
     Args:
-        rounding: How far the statistic may lie, beside the noise, from what was rounded to a grid.
+        rounding: How far the statistic may lie, next to the noise, from what was rounded to a grid.
     """
 
     rounding: float
@@ -59,7 +60,7 @@ class NoiseDistribution(ABC):
         """w with P(|noise| > w) <= miss, the least one up to a step of a grid."""
 
     def over(self, weight: float) -> Self:
-        """Return the law of the noise once the number is divided by `weight` > 0."""
+        """Return the distribution of the noise once the number is divided by `weight` > 0."""
         names = ("width", "scale", "step", "rounding")
         fields = {name: getattr(self, name) / weight for name in names if hasattr(self, name)}
         scaled_distribution: Self = attrs.evolve(cast(Any, self), **fields)
@@ -203,6 +204,8 @@ class ChoiceDistribution(NoiseDistribution):
 
 
 def apart(miss: float, count: int) -> float:
-    """What each of `count` independent bars may miss, so that all hold together but for `miss`."""
+    """What each of `count` independent intervals may miss, so that all hold together but for
+    `miss`.
+    """
     # 1 - (1 - miss)^(1/count), without the cancellation where `miss` is small.
     return -math.expm1(math.log1p(-miss) / count)

@@ -2,7 +2,7 @@
 
 Everything a learner does is public except one function, the only one that sees records. The
 runtime runs the public and the private part on separate instances, and rebuilds the model from the
-answers alone, so that whatever is published is a function of what came through the door.
+answers only, so that whatever is published is a function of what came through the release boundary.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ class Public:
 
     Args:
         domain: Declared facts about the learner's part of the records.
-        randomness: The published coins.
+        randomness: The published randomness.
         mu: The target budget as a Gaussian-DP parameter times sqrt(the release's share), or None
             for pure budgets: a hint for step counts and clips, on which no claim rests.
         inputs: What earlier releases published, by name: of those that the release names, rebuilt
-            from their answers. `start` alone gets them. The private function, the plan of queries
+            from their answers. `start` by itself gets them. The private function, the plan of
+            queries
             and bounds have none: what the former needs of them, it gets in a query's `args`, so
             that a bound that holds for all `args` holds whatever was published before.
     """
@@ -51,7 +52,7 @@ class Public:
 
 
 def _read_only(value: NDArray[Any]) -> NDArray[Any]:
-    # A copy, so that nobody who holds the original can change what was published.
+    # A copy, so that no one who holds the original can change what was published.
     copy = np.array(value)
     copy.flags.writeable = False
     return copy
@@ -59,11 +60,11 @@ def _read_only(value: NDArray[Any]) -> NDArray[Any]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Answer:
-    """What the door let through for one ask. Public.
+    """What the release boundary let through for one query. Public.
 
     Args:
-        query: The ask, with its `args`.
-        number: 1 for the first ask of this query, counting up.
+        query: The query, with its `args`.
+        number: 1 for the first query of this query, counting up.
         value: The released value, read-only, of the query's shape.
         mechanism: The calibrated mechanism that released it.
         noise_distribution: The law of its noise on each coordinate, where the mechanism states one.
@@ -155,7 +156,7 @@ class AnyLearner(ABC):
 
     total: ClassVar[bool]
     """Whether the private function returns a fitting value for every dataset in the domain; the
-    reason stands in the class's docstring."""
+    reason is in the class's docstring."""
 
     publishes: ClassVar[type[Any] | tuple[type[Any], ...]] = Model
     """The most that holds of what it publishes: `Published` (tables of numbers), `Model`, another
@@ -180,14 +181,15 @@ class AnyLearner(ABC):
     def cut_columns(self, domain: Domain) -> tuple[str, ...]:
         """Ranges whose numbers it compares with public edges (`dpcore.encoding.columns.cells_of`).
 
-        Records behind an engine hold the numbers of these alone beside what is encoded.
+        Records behind an engine hold the numbers of these only next to what is encoded.
         """
         return ()
 
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """How wide its error bars will be, one sentence each: known before any record is read.
+        """How wide its confidence intervals will be, one sentence each: known before any record is
+        read.
 
         Args:
             noise_distributions: The calibrated noise of its queries, by name, where mechanisms
@@ -198,20 +200,21 @@ class AnyLearner(ABC):
     def relative_half_width(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """Its widest error bar as a share of the range that the number can have by declared facts.
+        """Its widest half-width as a proportion of the range that the number can have by declared
+        facts.
 
         Args:
             noise_distributions: As for `forecast`.
 
         Returns:
-            1 or more where the release says nothing; 0 where public facts do not tell.
+            1 or more where the release says nothing; 0 where public facts do not say.
         """
         return 0.0
 
     def least_records(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """Below about how many records what it publishes says nothing, by public facts alone.
+        """Below about how many records what it publishes says nothing, by public facts only.
 
         Where there are surely fewer, a run is refused before anything is charged, unless that is
         accepted. No claim rests on it.
@@ -220,7 +223,7 @@ class AnyLearner(ABC):
             noise_distributions: As for `forecast`.
 
         Returns:
-            0 where public facts do not tell.
+            0 where public facts do not say.
         """
         return 0.0
 

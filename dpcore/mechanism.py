@@ -1,4 +1,4 @@
-"""Mechanism: the only door between the records and the public."""
+"""Mechanism: the only release boundary between the records and the public."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def free(*, validator: Callable[[Any, Any, Any], None]) -> Any:
     """The one field of a mechanism that a spec may leave out, so that it is calibrated.
 
     Its annotation is the type that it has once it is calibrated: `noise_scale: float = free(...)`.
-    Until then it is None, and the mechanism answers `at` alone: whatever computes with
-    None ends in a `TypeError`, and no ask of such a mechanism has a price (`ContractError`).
+    Until then it is None, and the mechanism answers `at` only: whatever computes with
+    None ends in a `TypeError`, and no query of such a mechanism has a price (`ContractError`).
     """
     return attrs.field(
         default=None, validator=attrs.validators.optional(validator), metadata={_FREE: True}
@@ -97,11 +97,11 @@ class Needs:
         persons: Whether `event` holds for whatever moves the statistic as far as the sensitivity
             says, so for several records of one person too. What counts on the shape of one record's
             movement says no, and is refused where a person is the unit.
-        bands: Whether the noise of several asks together is one Gaussian vector with equal variance
-            in every direction, exact or up to what `event` allows: then an ask may release a
-            weighted sum of several statistics (`SumQuery.bands`), of which a record is in one.
-            Others are refused.
-        stream: Whether its noise comes from the ask's stream alone; False where another library
+        bands: Whether the noise of several queries together is one Gaussian vector with equal
+            variance in every direction, exact or up to what `event` allows: then a query may
+            release a weighted sum of several statistics (`SumQuery.bands`), of which a record is in
+            one. Others are refused.
+        stream: Whether its noise comes from the query's stream only; False where another library
             draws it.
     """
 
@@ -162,7 +162,7 @@ class AnyMechanism(ABC):
             ContractError: the class has one of them.
         """
         super().__init_subclass__(**options)
-        # A class beside this one may have them, too: none of them is inherited from here.
+        # A class next to this one may have them, too: none of them is inherited from here.
         former = [name for name in _FORMER if hasattr(cls, name)]
         places = ", ".join(f"{name} (now {_FORMER[name]})" for name in former)
         need(
@@ -193,26 +193,28 @@ class AnyMechanism(ABC):
         return ""
 
     def noise_distribution(self, query: Query, sensitivity: Any) -> NoiseDistribution | None:
-        """The law of the noise on each coordinate, for error bars; None where it states none."""
+        """The distribution of the noise on each coordinate, for confidence intervals; None where it
+        states none.
+        """
         return None
 
     @abstractmethod
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
-        """Set the free field so that one ask costs about mu = 1/scale; loss falls in scale."""
+        """Set the free field so that one query costs about mu = 1/scale; loss falls in scale."""
 
     @abstractmethod
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """What one ask may cost, for the sensitivity's adjacency.
+        """What one query may cost, for the sensitivity's adjacency.
 
         Args:
             moved: How far apart the statistics of the two datasets are at most, where that is less
                 than the sensitivity; None is the sensitivity. The noise is the same. Whatever
-                ignores it states the cost of the farthest two, which is never too little.
+                ignores it states the cost of the most distant two, which is never too little.
         """
 
 
 class Mechanism(AnyMechanism):
-    """A mechanism that releases one noisy value for every ask."""
+    """A mechanism that releases one noisy value for every query."""
 
     @abstractmethod
     def release(
@@ -222,20 +224,20 @@ class Mechanism(AnyMechanism):
 
         Args:
             value: Finite, of the query's shape and dtype.
-            noise: This ask's own stream; the result depends on no other randomness.
+            noise: This query's own stream; the result depends on no other randomness.
 
         Raises:
             ContractError: `value` is not that; nothing is released.
         """
 
     def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
-        """PRIVATE: what releases of `value` spread around, for the operator's comparison alone."""
+        """PRIVATE: what releases of `value` spread around, for the operator's comparison only."""
         return value
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """`release` for every ask of one planned query, bit for bit.
+        """`release` for every query of one planned query, bit for bit.
 
-        A mechanism overrides it to compute once what the plan alone determines: a grid, a
+        A mechanism overrides it to compute once what the plan by itself determines: a grid, a
         sampler's tables. It holds nothing that depends on a value or on noise.
 
         Raises:
@@ -246,7 +248,7 @@ class Mechanism(AnyMechanism):
 
 @attrs.frozen(eq=False)
 class _Each:
-    """A mechanism that computes everything anew at each ask."""
+    """A mechanism that computes everything anew at each query."""
 
     mechanism: Mechanism
     sensitivity: Sensitivity

@@ -77,10 +77,10 @@ class Sum:
             contributions have an inner product >= 0: the author's proof.
         exponent: log2 of the unit, of which C is at most 2^42; if left out, C is at least 2^41.
         person: P > 0: all records of one person together add at most so much: their sum is clipped
-            to P, once each of them is clipped to C. Where a person is the unit alone. None: a
+            to P, once each of them is clipped to C. Where a person is the unit only. None: a
             person adds what their records add.
         each: E > 0: no number of a person's sum is larger in size: it is cut off there before the
-            sum is clipped to P. So of counts a person adds at most E to each. With `person` alone.
+            sum is clipped to P. So of counts a person adds at most E to each. With `person` only.
         diameter: D > 0: no two persons add vectors that are farther apart, and none adds a longer
             one, in the query's distance: the author's proof. Of no effect without `person`.
     """
@@ -141,15 +141,15 @@ class Query:
             of at most 2^53. A mechanism that cannot release some of them is refused when priced.
         within: Ends of an interval that every coordinate lies in, where one is known.
         at_most: How often it may be asked; priced as if it were asked that often.
-        share: Relative share of the release's budget, normalised over all queries.
-        sampling: Which records, or in what order, each ask sees; the runtime draws it. None: all of
-            them.
+        share: Relative proportion of the release's budget, normalised over all queries.
+        sampling: Which records, or in what order, each query sees; the runtime draws it. None: all
+            of them.
         reads: How the statistic reads the records; if left out `rows`, or `order` where `sampling`
             draws one. A statistic that reads more than its query says fails on large data.
         mechanism: Its mechanism where a release names none, with the free field left out; None for
             what its distance and values call for (`dpcore.claims.mechanisms.usual`). One of its
             class that a release names takes from it what it leaves open.
-        args: Public arguments of one ask (the current weights, say); None in the plan. They are
+        args: Public arguments of one query (the current weights, say); None in the plan. They are
             no part of equality: a bound holds for every value of them.
     """
 
@@ -196,7 +196,7 @@ class Query:
         return 2 * size if self.field == "complex" else size
 
     def with_args(self, args: Mapping[str, Any] | None) -> Self:
-        """The same query as one ask, with its public arguments: a new object.
+        """The same query as one query, with its public arguments: a new object.
 
         Cheaper than `attrs.evolve`: no other field is looked at again.
         """
@@ -208,7 +208,7 @@ class Query:
         return query
 
     def unfit(self, value: Any) -> str:
-        """Why a private value is not what is asked for, or empty. It may tell of records."""
+        """Why a private value is not what is asked for, or empty. It may say of records."""
         array = np.asarray(value)
         if array.shape != self.shape:
             return f"shape {array.shape} instead of {self.shape}"
@@ -229,7 +229,7 @@ class Query:
         return before, after
 
     def nothing(self) -> Any:
-        """What stands for a failed computation where a bound covers that: zeros."""
+        """What represents a failed computation where a bound covers that: zeros."""
         return np.zeros(self.shape, dtype=self.dtype)
 
     @property
@@ -253,9 +253,9 @@ class SumQuery(Query):
 
     Args:
         sum: What a record adds at most, and in which unit sums are counted.
-        bands: Integers k_0 >= 1, k_1, ..., so that ask t releases :math:`\sum_i k_ix_{t-i}` plus
+        bands: Integers k_0 >= 1, k_1, ..., so that query t releases :math:`\sum_i k_ix_{t-i}` plus
             noise, for x_t its own sum: noise across asks, which everyone may solve for.
-            The runtime keeps the past sums. None: every ask alone.
+            The runtime keeps the past sums. None: every ask only.
     """
 
     sum: Sum

@@ -7,15 +7,15 @@ of its own, SHAKE-256 of key and path, where `cryptography` is installed (the ex
 SHAKE-256 elsewhere: either is as unpredictable as the 256-bit key. A rehearsal gives the same
 words wherever the same of the two sources is installed.
 
-Nothing is shared: no stream has state outside itself, and each ask derives its own from the key.
-So threads that work on different asks cannot disturb each other. Secure coins serve in the process
-that drew them alone; a forked process draws fresh ones from the operating system. One `Stream`
-object is read by one thread of one process.
+Nothing is shared: no stream has state outside itself, and each query derives its own from the key.
+So threads that work on different asks cannot disturb each other. Secure randomness serve in the
+process that drew them alone; a forked process draws fresh ones from the operating system. One
+`Stream` object is read by one thread of one process.
 
 * `PublicRandomness`: the key is published with the release, so that anyone can redraw the features.
 * `SecretRandomness`: the key never leaves the process. The runtime hands out views of it: `learner`
   views to a private function, noise streams to a mechanism, and its own streams (shuffle, split)
-  that nobody else can name. Views are keyed by (release, query, number of the ask).
+  that no one else can name. Views are keyed by (release, query, number of the query).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class _ShakeWords(Words):
 
 @attrs.frozen(repr=False)
 class _AesWords(Words):
-    """Its key is a digest of the run's key and the stream's path: it tells nothing of either."""
+    """Its key is a digest of the run's key and the stream's path: it reveals nothing of either."""
 
     _key: bytes
 
@@ -175,10 +175,10 @@ def _source(seed: bytes, *, secret: bool) -> _Source:
 class Stream:
     """One stream of random words, read forward from its start.
 
-    Not shared between threads: each ask gets a stream of its own.
+    Not shared between threads: each query gets a stream of its own.
 
     Args:
-        secret: Nobody needs to redraw it elsewhere, so that a faster source may be used.
+        secret: No one needs to redraw it elsewhere, so that a faster source may be used.
 
     `by_place` gives all its words from the start, by their places.
     """
@@ -262,7 +262,7 @@ def _size(shape: int | Sequence[int]) -> int:
 
 @attrs.frozen
 class PublicRandomness:
-    """Coins whose key is published beside the release. What they fix is public knowledge.
+    """Randomness whose key is published next to the release. What they fix is public knowledge.
 
     Args:
         key: None while a plan is priced without coins: reading a stream then raises.
@@ -283,13 +283,13 @@ class PublicRandomness:
     def once(self, recipe: tuple[object, ...], make: Callable[[], Made]) -> Made:
         """Return what `make` draws from these coins: once for calls in a row with the same recipe.
 
-        Only the latest is kept; it is shared, so that nobody may change it.
+        Only the latest is kept; it is shared, so that no one may change it.
 
         Args:
             recipe: Everything but the key that determines the result.
         """
         mark = fingerprint(*recipe)
-        # An empty mark says that sameness cannot be told: then everything is drawn again.
+        # An empty mark says that sameness cannot be reported: then everything is drawn again.
         latest: tuple[tuple[bytes, ...], Any] = self._latest[0] if self._latest else ((), None)
         if not mark or mark != latest[0]:
             latest = (mark, make())
@@ -298,12 +298,14 @@ class PublicRandomness:
         return result
 
     def again(self) -> PublicRandomness:
-        """Return the same coins, no draw remembered: for another run, or the other side of one."""
+        """Return the same randomness, no draw remembered: for another run, or the other side of
+        one.
+        """
         return PublicRandomness(self.key)
 
     @classmethod
     def draw(cls) -> PublicRandomness:
-        """Coins with a fresh key from the operating system."""
+        """Randomness with a fresh key from the operating system."""
         return cls(secrets.randbits(_PUBLIC_KEY_BITS))
 
     def stream(self, name: str) -> Stream:
@@ -329,7 +331,7 @@ class Role(enum.Enum):
 
 @attrs.frozen
 class LearnerRandomness:
-    """The secret coins of one private call. A bound must hold for every value of them."""
+    """The secret randomness of one private call. A bound must hold for every value of them."""
 
     _key: bytes = attrs.field(repr=False)
     _path: Path
@@ -341,7 +343,7 @@ class LearnerRandomness:
         return bool(self._names)
 
     def stream(self, name: str) -> Stream:
-        """Return the secret stream called `name` of this call alone, from its start."""
+        """Return the secret stream called `name` of this call only, from its start."""
         self._names.append(name)
         return Stream(self._key, (*self._path, name), secret=True)
 
@@ -349,8 +351,8 @@ class LearnerRandomness:
 class SecretRandomness(SingleUse):
     """The secret key of one run. Only the runtime holds it.
 
-    Secure coins serve one run, in the process that drew them: a second one would repeat the noise,
-    and the difference of the two releases would be exact.
+    Secure randomness serve one run, in the process that drew them: a second one would repeat the
+    noise, and the difference of the two releases would be exact.
 
     Args:
         secure: False for a rehearsal, whose key is known: no guarantee can rest on it.
@@ -362,18 +364,19 @@ class SecretRandomness(SingleUse):
 
     @property
     def secure(self) -> bool:
-        """Whether nobody knows the key."""
+        """Whether no one knows the key."""
         return self._secure
 
     def begin(self) -> None:
-        """Begin the run that these coins are for.
+        """Begin the run that this randomness are for.
 
         Raises:
-            ContractError: secure coins have served a run already, or were drawn by another process.
+            ContractError: secure randomness has served a run already, or were drawn by another
+                process.
         """
-        # A rehearsal may serve often: its noise is known, and protects nobody.
+        # A rehearsal may serve often: its noise is known, and protects no one.
         if self.secure:
-            self._serve("these secret coins have served a run: draw new ones")
+            self._serve("these secret randomness have served a run: draw new ones")
 
     @classmethod
     def draw(cls) -> SecretRandomness:
@@ -382,7 +385,7 @@ class SecretRandomness(SingleUse):
 
     @classmethod
     def rehearsal(cls, seed: int) -> SecretRandomness:
-        """Known coins, for rehearsals and tests: whatever they release is not private."""
+        """Known randomness, for rehearsals and tests: whatever they release is not private."""
         return cls(f"rehearsal {seed}".encode(), secure=False)
 
     def runtime(self, name: str) -> Stream:
@@ -390,16 +393,16 @@ class SecretRandomness(SingleUse):
         return self._stream((Role.RUNTIME.value, name))
 
     def sampling(self, release: int, query: str, number: int) -> Stream:
-        """Return what draws the records of one ask, or their order: the runtime's alone."""
-        # Release, query and number of the ask: no two asks share a stream.
+        """Return what draws the records of one query, or their order: the runtime's only."""
+        # Release, query and number of the ask: no two queries share a stream.
         return self._stream((Role.RUNTIME.value, "sampling", release, query, number))
 
     def learner(self, release: int, query: str, number: int) -> LearnerRandomness:
-        """Return the coins of the private function for one ask."""
+        """Return the randomness of the private function for one query."""
         return LearnerRandomness(self._private(), (Role.LEARNER.value, release, query, number))
 
     def noise(self, release: int, query: str, number: int) -> Stream:
-        """Return the noise of one ask: the mechanism's alone."""
+        """Return the noise of one ask: the mechanism's only."""
         return self._stream((Role.NOISE.value, release, query, number))
 
     def _stream(self, path: Path) -> Stream:

@@ -115,7 +115,7 @@ class Records:
     Args:
         features: Shape (n_records, n_features).
         labels: Shape (n_records,).
-        order: Row numbers in the order in which an ask is to use them, drawn by the runtime; None
+        order: Row numbers in the order in which a query is to use them, drawn by the runtime; None
             unless the query asks for one. Shape (steps,).
         keeper: Keeps what is derived from these records; memory if None.
         persons: Whose each record is, as a number, where a person is the unit. Shape (n_records,).
@@ -175,7 +175,9 @@ class Records:
         return np.hstack([np.zeros((len(self), 0)), *columns])
 
     def numbers_of(self, name: str) -> NDArray[np.float64] | None:
-        """The numbers of one declared range, shape (n_records,); None where it is encoded alone."""
+        """The numbers of one declared range, shape (n_records,); None where it is encoded by
+        itself.
+        """
         if name not in self.number_names:
             return None
         place = self.number_names.index(name)
@@ -237,7 +239,7 @@ class Records:
         latest: tuple[tuple[object, ...], Any] = self._latest[0] if self._latest else ((), None)
         if not same_key(latest[0], key):
             latest = (key, make())
-            # Only the latest result is held, so that memory does not grow with the asks.
+            # Only the latest result is held, so that memory does not grow with the queries.
             self._latest[:] = [latest]
         result: Derived = latest[1]
         return result

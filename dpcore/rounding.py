@@ -1,4 +1,4 @@
-r"""Rounding, told by its reason: how many roundings lie between a number and its exact value.
+r"""Rounding, reported by its reason: how many roundings lie between a number and its exact value.
 
 Let c be computed from exact inputs for a number t >= 0 by operations that each err by a factor
 :math:`(1+\delta)^{\pm1}` with :math:`|\delta|\le u=2^{-53}` (a sum of numbers >= 0, a product, a

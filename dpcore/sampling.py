@@ -1,6 +1,6 @@
-r"""`sampling`: which records one ask sees, drawn by coins that no learner can name.
+r"""`sampling`: which records one query sees, drawn by randomness that no learner can name.
 
-What a claim averages over is drawn afresh for every ask, independent of the records:
+What a claim averages over is drawn afresh for every query, independent of the records:
 
 * `Poisson(probability)`: every record with that probability, for add/remove.
 * `WithoutReplacement(size, records)`: a subset of fixed size, for replacement relations.
@@ -8,10 +8,10 @@ What a claim averages over is drawn afresh for every ask, independent of the rec
   replacement relations. The price of an order is in the sensitivity: a worst case over orders, or a
   `HitDistribution`.
 * `Cyclic(groups, probability)`: every record draws a group once, and is seen in every so-manieth
-  ask at most. A record then costs what those asks cost, and noise may span the others
+  ask at most. A record then costs what those queries cost, and noise may span the others
   (`SumQuery.bands`).
 
-The first two make the cost of an ask smaller, by the events of the same names
+The first two make the cost of a query smaller, by the events of the same names
 (`dpcore.claims.sampling`). How each of them draws is said in `dpcore.private.sampling`.
 """
 
@@ -86,10 +86,10 @@ class Cyclic(Sampling):
     with `probability`, in (0, 1].
 
     So a record takes part once in `groups` asks at most, in :math:`\lceil T/groups\rceil` of T in
-    all, and those alone are charged. With one group this is Poisson sampling, with a probability of
-    1 shuffled passes over the records.
+    all, and those by itself are charged. With one group this is Poisson sampling, with a
+    probability of 1 shuffled passes over the records.
 
-    Groups are drawn by coins of the records' own, apart from those of every ask, and never
+    Groups are drawn by randomness of the records' own, apart from those of every query, and never
     published: where n is private, their sizes are too. Where a person is the unit, all records of a
     person share group and coin.
 
@@ -158,5 +158,5 @@ class Order(Sampling):
     steps: int = attrs.field(validator=positive_integer)
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """For add/remove: where a record stands depends on how many there are."""
+        """For add/remove: where a record is depends on how many there are."""
         return "" if adjacency.replaces else "an order of rows needs a public number of records"

@@ -76,9 +76,9 @@ class WorstCase:
 
 @attrs.frozen
 class OverRandomness:
-    """Holds with probability at least 1 - gamma over the public coins, whatever the pair.
+    """Holds with probability at least 1 - gamma over the public randomness, whatever the pair.
 
-    Such a bound may not read the coins; gamma is taken out of delta, once for every draw.
+    Such a bound may not read the randomness; gamma is taken out of delta, once for every draw.
     """
 
     gamma: float = attrs.field(validator=fraction)
@@ -126,7 +126,7 @@ class AnySensitivity(ABC):
         distance: The norm it is stated in.
         adjacency: The relation it holds for (and every smaller one).
         source: Theorem, precise enough to check.
-        validity: For which pairs and coins it holds.
+        validity: For which pairs and randomness it holds.
         solver_error: How far the computed statistic may lie from the exact one, in the same
             norm; both neighbours may err, so that twice this is added to what is stated.
         premises: What it takes for granted of the learner's code, printed with the guarantee.
@@ -171,12 +171,12 @@ class AnySensitivity(ABC):
     @property
     @abstractmethod
     def covers_fallback(self) -> bool:
-        """Whether 0 may stand for a failed statistic."""
+        """Whether 0 may represent a failed statistic."""
 
     @property
     @abstractmethod
     def smallest(self) -> float:
-        """The smallest movement that it tells apart, solver errors included."""
+        """The smallest movement that it distinguishes, solver errors included."""
 
     @property
     @abstractmethod
@@ -185,7 +185,7 @@ class AnySensitivity(ABC):
 
     @abstractmethod
     def plain(self) -> float | dict[str, Any]:
-        """The figures that tell it from another sensitivity, as JSON-ready data."""
+        """The figures that say it from another sensitivity, as JSON-ready data."""
 
     def in_norm(self, distance: Distance, size: int) -> Self | None:
         """What it says in another norm, of statistics with `size` real coordinates.
@@ -203,7 +203,7 @@ class Sensitivity(AnySensitivity):
     Args:
         value: The bound, finite and > 0, rounded up, for the exact statistic.
         covers_fallback: Whether `value` also bounds the distance of every output from 0, so that
-            0 may stand for a failed statistic.
+            0 may represent a failed statistic.
         range: Of scores, a bound on how far the largest and the least change of an entry may lie
             apart, rounded up; twice `value` if left out.
         diameter: No two outputs lie farther apart, whatever records they are of; rounded up. It
@@ -237,7 +237,7 @@ class Sensitivity(AnySensitivity):
 
     @property
     def smallest(self) -> float:
-        """`unit`: a number tells no smaller movement apart."""
+        """`unit`: a number distinguishes no smaller movement ."""
         return self.unit
 
     @property
@@ -280,14 +280,14 @@ class Sensitivity(AnySensitivity):
 
 @attrs.frozen(kw_only=True)
 class HitDistribution:
-    """The distribution of one record's reach, over the secret order alone.
+    """The distribution of one record's reach, over the secret order only.
 
     The order in which records are used is drawn independently of them. For an order I, a replaced
     record moves the statistic by at most Delta_I: `weights[i]` is the probability that Delta_I lies
     above `atoms[i - 1]` and is at most `atoms[i]`. What is left to 1 is the probability that the
     record was not used at all, so that nothing moves.
 
-    Whoever states a law also claims what amplification rests on: given that the record is used,
+    Anyone who states a law also claims what amplification rests on: given that the record is used,
     handing its places to other records, uniformly, gives the law of an order that does not use it,
     and moves the statistic by no more than Delta_I. It is so for drawing with replacement and for
     the start of a permutation.
@@ -314,7 +314,7 @@ class HitDistribution:
             "finite atoms > 0",
         )
         need_field((np.diff(atoms) > 0).all(), self, "atoms", "increasing atoms")
-        # The weights may exceed 1 by rounding alone; what is left to 1 is the chance of no hit.
+        # The weights may exceed 1 by rounding only; what is left to 1 is the chance of no hit.
         fits = len(self.weights) == atoms.size and min(self.weights) >= 0
         need_field(
             fits and 0 < math.fsum(self.weights) + self.uncovered <= 1 + 1e-9,
@@ -325,7 +325,7 @@ class HitDistribution:
 
     @property
     def smallest(self) -> float:
-        """The smallest atom: the law does not tell smaller movements apart."""
+        """The smallest atom: the law does not distinguish smaller movements ."""
         return self.atoms[0]
 
     @property

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpcore.views.markup import Summary
 
 NO_NUMBER = "-"
-"""What stands in place of a number where none is known."""
+"""What is in place of a number where none is known."""
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
@@ -42,7 +42,7 @@ def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
 
 
 def digits_within(low: float, high: float, minimum: int = 4) -> int:
-    """Return how many significant digits tell apart what lies in an interval: `minimum`, or more.
+    """Return how many significant digits distinguish what lies in an interval: `minimum`, or more.
 
     The last one is that of the half-width's first digit: 2015.48 where that is 0.04.
     """
@@ -109,7 +109,7 @@ class Shown:
         cls._repr_pretty_ = Shown._repr_pretty_  # type: ignore[method-assign]
 
     def shown_summary(self) -> Summary:
-        """What a notebook shows of it: public facts alone. A class of a plugin writes its own.
+        """What a notebook shows of it: public facts only. A class of a plugin writes its own.
 
         Raises:
             ContractError: there is none for its class.
@@ -137,7 +137,7 @@ class Drawn(Shown):
     def plot(self, axes: Any = None) -> Any:
         """Draw it; needs matplotlib.
 
-        A plan draws the certified curve, and what an attacker recognises at most; a ledger what is
+        A plan draws the certified curve, and what an attacker detects at most; a ledger what is
         spent after each charge; a model its most important shapes, or its coefficients.
 
         Args:

@@ -1,6 +1,6 @@
 """Import what was asked for by name: a package's names, and what siblings of the core have.
 
-Siblings are the distributions of this repository that stand beside the core. No guarantee rests on
+Siblings are the distributions of this repository that stand next to the core. No guarantee rests on
 a tool among them, and the core imports none but by a name that was asked for. Their names are on no
 package index, where a stranger could own them: what is missing is installed from a clone, with
 every path named.

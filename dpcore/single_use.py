@@ -1,4 +1,5 @@
-"""`single_use`: objects that serve once, in their own process: secret coins, reservations, oracles.
+"""`single_use`: objects that serve once, in their own process: secret randomness, reservations,
+oracles.
 
 Two of a kind would publish different statistics with the same noise, and the difference of the two
 releases would be the exact difference of the statistics. So such a thing is never copied, pickled
@@ -70,7 +71,7 @@ class SingleUse(NeverCopied):
         """Raise `error` in any process but the one that made it."""
         if self._home_process != _process():
             raise error(
-                f"{_name(self)} is closed: it was opened in another process, and serves there alone"
+                f"{_name(self)} is closed: it was opened in another process, and serves there only"
             )
 
     def _refuse(self) -> Any:

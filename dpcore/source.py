@@ -45,7 +45,7 @@ class Part(ABC):
     def batches(self) -> Iterator[Columns]:
         """PRIVATE: the part's records in their order, some at a time: the declared columns.
 
-        How records are cut into batches is nobody's business: nothing may depend on it. A batch
+        How records are cut into batches is no one's business: nothing may depend on it. A batch
         should hold at most some 10,000 records, so that memory does not grow with the part.
 
         Raises:
@@ -56,8 +56,8 @@ class Part(ABC):
 class Source(ABC):
     """Records in a fixed order: those of the first part, then those of the second, and so on.
 
-    The place of a record in that order is what secret coins are drawn by. Opening a source reads no
-    record.
+    The place of a record in that order is what secret randomness are drawn by. Opening a source
+    reads no record.
     """
 
     @property
@@ -74,7 +74,7 @@ class Source(ABC):
 
     @abstractmethod
     def parts(self) -> Sequence[Part]:
-        """PRIVATE: its parts, one or more; how many there are may tell of the records.
+        """PRIVATE: its parts, one or more; how many there are may say of the records.
 
         Raises:
             SourceError: missing, or not holding the declared columns.
@@ -82,7 +82,7 @@ class Source(ABC):
 
 
 class DeclaredSource(ABC):
-    """Records that nobody has read yet: where they stand, and how they are opened."""
+    """Records that no one has read yet: where they stand, and how they are opened."""
 
     premises: ClassVar[tuple[str, ...]] = ()
     """What naming them takes for granted, in the words of every guarantee."""

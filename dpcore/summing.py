@@ -6,8 +6,8 @@ multiset of records: no order, block or machine changes a bit of it, and what on
 exactly its own contribution (`dpcore.learners.bounds.sum`).
 
 What the author answers for is that row i of `contributions` depends on row i of the block and on
-public facts alone. The guarantee prints that as a premise, unless `isolate` hands over one record a
-call. Whoever writes `partial` too proves that one record's partial is at most `clip` long.
+public facts only. The guarantee prints that as a premise, unless `isolate` hands over one record a
+call. Anyone who writes `partial` too proves that one record's partial is at most `clip` long.
 
 Where a query clips persons (`Sum.person`), `contributions` of all records of one person are added
 and clipped together (`dpcore.learners.by_person`), whatever `partial` says. In between,
@@ -83,7 +83,7 @@ class Tally:
             one of them adds nothing.
         terms: The numbers that a record adds, from its positions: clipped to the query's length and
             rounded to its unit together. Sums, products, quotients, `abs` and `.clip(low, high)`
-            alone, so that it computes on arrays and on a server's expressions alike. None: a record
+            only, so that it computes on arrays and on a server's expressions alike. None: a record
             adds 1.
     """
 
@@ -195,7 +195,7 @@ def proves_partial(learner: SummingLearner) -> bool:
 
 
 def require_sum(query: Query, learner: object) -> SumQuery:
-    """The query of a learner that plans sums alone, known to be one.
+    """The query of a learner that plans sums only, known to be one.
 
     Raises:
         ContractError: it is none.

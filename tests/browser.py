@@ -3,7 +3,7 @@
 Tests that need it skip, and say why, where there is no Chromium or no axe-core.
 
 `python tests/browser.py PAGE.html ...` opens pages at both widths, light and dark, prints how long
-each took to load by the browser's own clock and what axe-core found, and writes pictures beside.
+each took to load by the browser's own clock and what axe-core found, and writes pictures next to.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from doubles import LabelMean, LabelMeanBound, domain
 
 
 def price_request(*, epsilon=1.0, delta=1e-5, **fields):
-    """The plan of a request; unless told otherwise, `doubles.domain()` under replace-one."""
+    """The plan of a request; unless reported otherwise, `doubles.domain()` under replace-one."""
     defaults = {
         "domain": domain(),
         "adjacency": REPLACE_ONE,
@@ -25,7 +25,7 @@ def with_queries(guarantee, *queries):
 
 
 def price_learner(learner, **fields):
-    """The plan of one learner, with Gaussian noise unless told otherwise."""
+    """The plan of one learner, with Gaussian noise unless reported otherwise."""
     return price_request(**{"learner": learner, "mechanism": Gaussian(), **fields})
 
 
@@ -47,6 +47,6 @@ def price_on_table(learner, records=400, *, adjacency=REPLACE_ONE, **fields):
 
 
 def answer_bytes(plan, source, engine=None, seed=5):
-    """Run a plan of one release with known coins, and return the bytes of its answers."""
+    """Run a plan of one release with known randomness, and return the bytes of its answers."""
     outcome = plan.run(source, secret=SecretRandomness.rehearsal(seed), engine=engine)
     return b"".join(np.asarray(answer.value).tobytes() for answer in outcome.answers["release"])

@@ -30,7 +30,7 @@ def _imported():
     for name in COMMANDS:
         importlib.import_module(f"dpcore.console.{name}")
     for name in OF_TOOLS:
-        with contextlib.suppress(ModuleNotFoundError):  # the core alone has none
+        with contextlib.suppress(ModuleNotFoundError):  # the core by itself has none
             importlib.import_module(name)
     for module in ("runs.run_spec", "private.evaluation", "ledger.book"):
         importlib.import_module(f"dpcore.{module}")

@@ -1,4 +1,4 @@
-"""Rows on edges of equal cells and beside them, and how many of them every cell holds."""
+"""Rows on edges of equal cells and next to them, and how many of them every cell holds."""
 
 import datetime
 import math
@@ -51,7 +51,7 @@ def edges_of(name):
 
 
 def edge_table():
-    """As many rows for every column: its edges and the doubles beside them, or whole numbers."""
+    """As many rows for every column: its edges and the doubles next to them, or whole numbers."""
     adjacent = {
         name: [
             x

@@ -47,11 +47,11 @@ def sums(counts, places, width, weight, rng, public=None):
 
 
 def covered(ends, truth):
-    """The share of draws whose interval holds the truth."""
+    """The proportion of draws whose interval holds the truth."""
     low, high = ends
     return float(np.mean((low <= truth + 1e-12) & (truth <= high + 1e-12)))
 
 
 def interval_text(ends):
-    """The share of draws whose interval says something."""
+    """The proportion of draws whose interval says something."""
     return float(np.mean(np.isfinite(ends[0])))

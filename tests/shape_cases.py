@@ -65,9 +65,9 @@ def case_of(kind, relation, records):
 
 
 def queries_of(case):
-    """The last ask of every kind, to which answers lead that are 0, but for the number of records,
-    the shares of several classes, of which two are equally frequent, and residuals, which are
-    small, so that the clip is."""
+    """The last query of every kind, to which answers lead that are 0, but for the number of
+    records, the proportions of several classes, of which two are equally frequent, and residuals,
+    which are small, so that the clip is."""
     state, found, numbers = case.learner.start(case.public), {}, {}
     while (query := case.learner.ask(state)) is not None:
         found[query.name] = of_a_line(query) if query.name.startswith("slope") else query
@@ -90,7 +90,7 @@ def queries_of(case):
 
 
 def of_a_line(query):
-    """The same ask, were the fit a straight line of the first number alone."""
+    """The same query, were the fit a straight line of the first number only."""
     is_line = (query.args["terms"] == [0, 0, -1, -1]).all(axis=1)
     weights = np.append(0.0, 0.1 * is_line)[:, None]  # far beyond the reach, and below a clip
     return query.with_args({**query.args, "weights": weights})

@@ -59,7 +59,7 @@ class Loose(Mean):
 
 @attrs.frozen(eq=False)
 class Open(Numbers):
-    """A model that tells where it comes from."""
+    """A model that says where it comes from."""
 
     learner: Loose
 

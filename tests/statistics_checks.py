@@ -1,4 +1,4 @@
-"""What tests of statistics share: plans of one learner, releases at known coins, and bands."""
+"""What tests of statistics share: plans of one learner, releases at known randomness, and bands."""
 
 import attrs
 import numpy as np

@@ -23,7 +23,7 @@ SECRET = SecretRandomness.rehearsal(0).learner(0, "q", 1)
 
 
 class Cell(NamedTuple):
-    """What came of draws of a table: cover by slopes, of the population and of noise alone."""
+    """What came of draws of a table: cover by slopes, of the population and of noise only."""
 
     cover: np.ndarray
     noise_cover: np.ndarray
@@ -103,7 +103,7 @@ def logistic_fit(rows, labels):
 
 
 def noise_distributions(learner, domain, epsilon, adjacency=ADD_REMOVE):
-    """The law of the noise of every query, and the target mu: what a plan prices."""
+    """The distribution of the noise of every query, and the target mu: what a plan prices."""
     plan = price_learner(learner, domain=domain, adjacency=adjacency, epsilon=epsilon, delta=1e-6)
     (release,) = plan.schedule.releases
     return {

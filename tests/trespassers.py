@@ -1,4 +1,5 @@
-"""Learners that carry private values past the door, each by another way; and one that means well.
+"""Learners that carry private values past the release boundary, each by another way; and one that
+means well.
 
 A module of its own, which another process can import; and a plugin, so that a spec can name them.
 """
@@ -102,7 +103,7 @@ class HonestCache(Mean):
 
 
 class Smuggler(Mean):
-    """Hands labels to its public part, in the coins that both sides used to share."""
+    """Hands labels to its public part, in the randomness that both sides used to share."""
 
     def statistic(self, query, records, public, secret):
         public.randomness.once(("labels",), lambda: records.labels[:3].copy())
@@ -225,7 +226,7 @@ class Tabulated(Described):
 
 @attrs.frozen(kw_only=True)
 class ByTable(ByGlobal):
-    """Tells a label by an infinite cell, or by the order of columns or of tables."""
+    """Says a label by an infinite cell, or by the order of columns or of tables."""
 
     way: str = "cell"
 
@@ -253,7 +254,7 @@ class Unsettled(Figures):
 
 
 class ByUnsettled(ByGlobal):
-    """Publishes a table that tells labels once it has been compared."""
+    """Publishes a table that says labels once it has been compared."""
 
     def assemble(self, answers, public):
         zeros = np.zeros(1)
@@ -261,7 +262,7 @@ class ByUnsettled(ByGlobal):
 
 
 class Turncoat(Numbers):
-    """Tells an honest array first, and afterwards what a global holds."""
+    """Says an honest array first, and afterwards what a global holds."""
 
     asked = 0
 
@@ -320,7 +321,7 @@ class ByRecords(Mean):
 
 @attrs.frozen(kw_only=True)
 class Mutating(Learner):
-    """Two asks that carry weights; the private part subtracts a private mean from them."""
+    """Two queries that carry weights; the private part subtracts a private mean from them."""
 
     bounds: ClassVar[tuple[str, ...]] = ("trespassers.mutating",)
     total: ClassVar[bool] = True
@@ -350,7 +351,7 @@ class Mutating(Learner):
 
 
 class ByAsking(Mutating):
-    """Carries a private value to the next ask's args by a global, and publishes nothing of it."""
+    """Carries a private value to the next query's args by a global, and publishes nothing of it."""
 
     def ask(self, state):
         asked, _, query = state

@@ -70,7 +70,7 @@ class Steps(SummingLearner, Conversation):
 
 @attrs.frozen(kw_only=True)
 class Remembers(Steps):
-    """A wrong one: keeps its sums by itself, beside the runtime's, and publishes them."""
+    """A wrong one: keeps its sums by itself, next to the runtime's, and publishes them."""
 
     sums: ClassVar[list[Any]] = []
 
@@ -131,7 +131,7 @@ def distribution(planned_queries, bands, square, cutoff, contributions):
 
 
 def sampled(planned_queries, bands, square, cutoff, *, turns, chance, length=1, others=0):
-    """The law where a record adds `length` in each of `turns` with a chance, beside the others."""
+    """The law where a record adds `length` in each of `turns` with a chance, next to the others."""
     total = 0.0
     for randomness in itertools.product((0, 1), repeat=len(turns)):
         taken = dict(zip(turns, randomness, strict=True))

@@ -3,7 +3,7 @@
     python tools/rename.py [--table FILE] [--check] [--texts] [--skip PATH] PATH...
 
 Python files: imports wherever they stand, uses of what was imported, dotted paths in strings,
-docstrings and comments, and a definition whose name alone changed. Text files (Markdown, YAML,
+docstrings and comments, and a definition whose name only changed. Text files (Markdown, YAML,
 TOML, JSON, notebooks, templates): dotted paths as whole words, and Python in fenced blocks.
 `--texts` also rewrites paths of files, such as `dpcore/event.py`. All rows apply at once.
 Nothing else changes: afterwards run `ruff check --select I --fix` and `ruff format` to sort, merge
@@ -145,7 +145,7 @@ class Table:
 
 @dataclass(eq=False)
 class Binding:
-    """A local name that an import makes: its statement, its alias, and what it stands for."""
+    """A local name that an import makes: its statement, its alias, and what it represents."""
 
     statement: ast.Import | ast.ImportFrom
     alias: ast.alias
@@ -159,7 +159,7 @@ class Binding:
 
 @dataclass(eq=False)
 class Scope:
-    """What one module, class, function or comprehension binds; None stands for no import."""
+    """What one module, class, function or comprehension binds; None represents no import."""
 
     parent: "Scope | None" = None
     is_class: bool = False
@@ -391,7 +391,7 @@ class Scopes(ast.NodeVisitor):
             self.visit(expression)
 
     def _annotation(self, node: ast.expr) -> None:
-        """Visit an annotation, and what stands inside its strings."""
+        """Visit an annotation, and what is inside its strings."""
         self.visit(node)
         literals: set[int] = set()
         for child in ast.walk(node):
@@ -638,7 +638,7 @@ class Rewriting:
                 self.edits[(start, end)] = separator.join([old, *lines])
 
     def _separator(self, start: int, end: int) -> str:
-        """Return what stands between two statements in place of one."""
+        """Return what is between two statements in place of one."""
         text = self.source.text
         before = text[text.rfind("\n", 0, start) + 1 : start]
         line_end = text.find("\n", end)
@@ -765,7 +765,7 @@ class Rewriting:
         return any(a < end and start < b for a, b in (*self.closed, *self.edits))
 
     def _import_in_words(self, match: re.Match[str]) -> str | None:
-        """Return an import inside a text, unless its module alone changes.
+        """Return an import inside a text, unless its module by itself changes.
 
         Several stay on their line if it has anything else, such as the quotes of a string.
         """

@@ -125,7 +125,7 @@ def result_of(name: str, entry: ModuleType, folder: Path, make: bool) -> dict[st
 
 
 def page(results: dict[str, dict[str, Any]]) -> str:
-    """docs/records/board.md, from results alone."""
+    """docs/records/board.md, from results only."""
     refuted = [name for name, entry in results.items() if entry["control"]["verdict"] == "refuted"]
     if refuted:
         raise SystemExit(f"a control was refuted: {', '.join(refuted)}")

@@ -1,1 +1,1 @@
-"""Claims: what a request costs, from declarations alone."""
+"""Claims: what a request costs, from declarations only."""

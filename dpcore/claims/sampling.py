@@ -1,4 +1,4 @@
-"""`sampling`: what an ask costs that sees a sample of the records."""
+"""`sampling`: what a query costs that sees a sample of the records."""
 
 from functools import singledispatch
 
@@ -11,7 +11,7 @@ _NEARLY_TWICE = 1.9
 
 @singledispatch
 def amplify(sampling: Sampling, event: Event) -> Event:
-    """Return what an ask costs whose mechanism alone costs `event`.
+    """Return what a query costs whose mechanism by itself costs `event`.
 
     Raises:
         ContractError: the scheme's author registered no claim (`amplify.register`).
@@ -76,7 +76,7 @@ def _(sampling: Poisson, event: Event, absent: Event) -> Event:
 
 @amplify_sum.register
 def _(sampling: Cyclic, event: Event, absent: Event) -> Event:
-    # A replaced record draws the group and the coins of its place.
+    # A replaced record draws the group and the randomness of its place.
     return event if sampling.probability == 1 else amplify_sum(_of_group(sampling), event, absent)
 
 

@@ -16,7 +16,7 @@ def main() -> None:
     _handle_signals(interrupt)
     try:
         code = _code_of_command()
-        _handle_signals(signal.SIG_IGN)  # the command is done: its code stands
+        _handle_signals(signal.SIG_IGN)  # the command is done: its code is
     except KeyboardInterrupt:
         _handle_signals(signal.SIG_IGN)
         code = 130

@@ -3,7 +3,7 @@
 So help, version, completion and a mistyped word cost next to nothing. Of completion by the shell
 click writes the script: shown, or read at every start.
 
-A name that is nearly right is told with the nearest right one.
+A name that is nearly right is reported with the nearest right one.
 """
 
 import os
@@ -48,7 +48,7 @@ class NamedCommands(click.Group):
 
 @contextmanager
 def usage_in_one_line() -> Iterator[None]:
-    """A command line that cannot be read is told in one line, with the way out."""
+    """A command line that cannot be read is reported in one line, with the way out."""
     try:
         yield
     except KeyboardInterrupt:
@@ -67,7 +67,7 @@ def usage_in_one_line() -> Iterator[None]:
 
 @contextmanager
 def options(*names: str) -> Iterator[None]:
-    """A parameter of the library that an option of this name gives is told by the option."""
+    """A parameter of the library that an option of this name gives is reported by the option."""
     try:
         yield
     except ParameterError as error:
@@ -121,19 +121,19 @@ class Commands(NamedCommands):
         return [*(name for name in ORDER if name in names), *sorted(names - {*ORDER})]
 
     def get_command(self, ctx: Any, cmd_name: str) -> click.Command | None:
-        """Return a command's entry, with its help; None if nobody offers it."""
+        """Return a command's entry, with its help; None if no one offers it."""
         if cmd_name in COMMANDS:
             return click.Command(cmd_name, help=COMMANDS[cmd_name][1])
         offer = offers().get(cmd_name)
         return None if offer is None else click.Command(cmd_name, help=offer.help)
 
     def make_context(self, *args: Any, **fields: Any) -> Any:
-        """As any group does; a wrong option before the command's name is told in one line."""
+        """As any group does; a wrong option before the command's name is reported in one line."""
         with usage_in_one_line():
             return super().make_context(*args, **fields)
 
     def invoke(self, ctx: Any) -> Any:
-        """As any group does; what is wrong behind the command's name is told in one line."""
+        """As any group does; what is wrong behind the command's name is reported in one line."""
         with usage_in_one_line():
             return super().invoke(ctx)
 
@@ -194,7 +194,7 @@ def _complete(ctx: click.Context, param: click.Parameter, is_chosen: bool) -> No
     help="Print the version and stop.",
 )
 @click.option(
-    "--quiet", "-q", is_flag=True, help="No notes and no progress: results and errors alone."
+    "--quiet", "-q", is_flag=True, help="No notes and no progress: results and errors only."
 )
 @click.option(
     "--verbose", "-v", is_flag=True, help="Progress as lines, too, where there is no terminal."

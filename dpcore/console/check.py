@@ -30,7 +30,7 @@ from dpcore.specs.spec import load_spec
 @rich_role_option
 @click.option("--json", is_flag=True, help="Print the priced plan as JSON.")
 @click.option(
-    "--data", is_flag=True, help="Open the data, and list what does not fit: for you alone."
+    "--data", is_flag=True, help="Open the data, and list what does not fit: for you only."
 )
 def check(
     spec: Path,
@@ -44,7 +44,9 @@ def check(
     json: bool,
     data: bool,
 ) -> None:
-    """State the guarantee of a spec, and lock the public coins. --data alone opens the data."""
+    """State the guarantee of a spec, and lock the public randomness. --data by itself opens the
+    data.
+    """
     with guarded():
         loaded = limited(load_spec(spec), memory, work, expected, useless=useless)
 

@@ -1,6 +1,6 @@
 """What every command shares: two consoles, tables, one-line errors, exit codes, slow progress.
 
-Rich is imported when something is shown by it; an error is told without.
+Rich is imported when something is shown by it; an error is reported without.
 
 Progress of whatever lasts over a second, on standard error: what is done, and what is left.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def out() -> Page:
-    """Return the console of standard output, for results alone."""
+    """Return the console of standard output, for results only."""
     from dpcore.console.layout import Page
 
     return Page(sys.stdout)
@@ -74,9 +74,9 @@ def guarded() -> Iterator[None]:
     """Turn errors into one line and an exit code; never a traceback, which could hold records."""
     try:
         with warnings.catch_warnings():
-            # A line beside the others, without the place in a program that Python tells.
+            # A line next to the others, without the place in a program that Python says.
             warnings.showwarning = lambda message, *_, **__: note(f"warning: {message}")
-            warnings.simplefilter("always", UserWarning)  # whatever Python was told of warnings
+            warnings.simplefilter("always", UserWarning)  # whatever Python was reported of warnings
             yield
         flush()
     # Our own errors are written to be read: their text shows parameters, never a record.
@@ -86,7 +86,7 @@ def guarded() -> Iterator[None]:
         raise fail(": ".join(["interrupted", *map(str, interrupt.args)])) from None
     except (Exit, click.Abort):
         raise
-    except BrokenPipeError:  # whoever read has seen enough
+    except BrokenPipeError:  # anyone who read has seen enough
         give_up()
         raise Exit(1) from None
     except MemoryError:
@@ -97,14 +97,14 @@ def guarded() -> Iterator[None]:
         tell(f"input or output failed: {error.strerror or type(error).__name__}")
         raise Exit(1) from None
     except Exception as error:
-        # Type and place alone: the text of an unexpected error may hold values of records.
+        # Type and place only: the text of an unexpected error may hold values of records.
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(frame.filename).name}:{frame.lineno}"
         raise fail(f"internal error: {type(error).__name__} at {place}") from None
 
 
 class Volume(enum.Enum):
-    """How much is said on standard error besides errors."""
+    """How much is said on standard error also errors."""
 
     QUIET = "quiet"
     NORMAL = "normal"
@@ -148,13 +148,13 @@ def give_up() -> None:
 
 def tell(message: str) -> None:
     """An error, in one line: red on a terminal, unless NO_COLOR is set."""
-    with contextlib.suppress(OSError):  # nobody listens; the exit code remains
+    with contextlib.suppress(OSError):  # no one listens; the exit code remains
         colored = False if os.environ.get("NO_COLOR") else None
         click.secho(message, err=True, fg="red", color=colored)
 
 
 def fail(message: str, code: int = 1) -> Exit:
-    """Tell an error, on standard output too where JSON was asked for; what to raise."""
+    """Say an error, on standard output too where JSON was asked for; what to raise."""
     tell(message)
     if WANTS_JSON.get():
         show_json({"error": message, "exit_code": code})
@@ -168,7 +168,7 @@ class SlowProgress:
     """A bar that appears after a second; lines where there is no terminal and --verbose is given.
 
     Args:
-        total: How many steps there are; None where nobody knows, until `advance` says so.
+        total: How many steps there are; None where no one knows, until `advance` says so.
         label: What is done.
     """
 

@@ -26,7 +26,7 @@ def show_fit(console: Page, spec: Spec, rich_role: bool = False) -> None:
     result = fit_of_source(spec, rich_role)
     console.print(_describe_count(spec, result))
     if result.misfits:
-        title = "What does not fit. Not private: for the operator alone."
+        title = "What does not fit. Not private: for the operator only."
         headings = ("column", "what is wrong", "records", "first record", "needed")
         rows = [(m.column, m.rule, str(m.count), str(m.first), m.needed) for m in result.misfits]
         console.print(columns(*headings, title=title, rows=rows))

@@ -1,6 +1,6 @@
-"""Layout: tables and lines that break between words alone, at the width that there is.
+"""Layout: tables and lines that break between words only, at the width that there is.
 
-A table whose columns do not fit at their longest words is told row by row. Where nobody watches (a
+A table whose columns do not fit at their longest words is given row by row. Where no one watches (a
 file, a pipe) nothing has to fit, so that lines stay whole and tables are as wide as they need.
 """
 
@@ -42,7 +42,9 @@ class Page:
     def print(self, item: str | Listing = "") -> None:
         """A text or a table; a word longer than a line is left to the terminal."""
         if isinstance(item, Listing):
-            from rich.console import Console  # a text is told without Rich, whose import is dear
+            from rich.console import (
+                Console,
+            )  # a text is reported without Rich, whose import is dear
 
             console = Console(file=self._stream, width=self.width, highlight=False)
             console.print(item, soft_wrap=True)

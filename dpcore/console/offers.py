@@ -1,6 +1,6 @@
 """Commands that plugins bring, as registry files state them: help imports no plugin for it.
 
-Files are read here for their words alone. Before a command of a plugin runs, the registry admits
+Files are read here for their words only. Before a command of a plugin runs, the registry admits
 the plugin by its own strict reading.
 """
 
@@ -47,7 +47,7 @@ def _packaged() -> Mapping[str, Any]:
 
 
 def _entries(path: Path) -> Mapping[str, Any]:
-    """What a file holds; nothing where it is malformed, which the registry tells in its turn."""
+    """What a file holds; nothing where it is malformed, which the registry says in its turn."""
     if not path.is_file():  # nothing, or what would be waited for
         return {}
 

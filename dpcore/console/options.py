@@ -43,7 +43,7 @@ expected_option = click.option(
     "expected",
     metavar="N",
     type=click.IntRange(min=1),
-    help="A public estimate of a private number of records, for memory and disk alone.",
+    help="A public estimate of a private number of records, for memory and disk only.",
 )
 public_option = click.option(
     "--public",
@@ -96,7 +96,7 @@ def limited(
 def limit_process(resources: Resources, memory: int | None) -> None:
     """Have the system keep this process, and those that it starts, below `memory` bytes of data.
 
-    Only where that is at least twice what the run needs: an estimate that is too low stops nobody.
+    Only where that is at least twice what the run needs: an estimate that is too low stops no one.
     """
     import numpy as np
 
@@ -134,7 +134,7 @@ rich_role_option = click.option(
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`engine.yaml` beside the user's registry."""
+    """`engine.yaml` next to the user's registry."""
 
     engine: str
     scheduler: str | None = None
@@ -151,7 +151,7 @@ def engine_choice(
 
     Raises:
         RequestError: options without an engine.
-        RegistryError: nobody admitted provides it.
+        RegistryError: no one admitted provides it.
     """
     if engine is None:
         need(
@@ -160,7 +160,7 @@ def engine_choice(
             "--scheduler and --local-cluster are of an engine: add --engine",
         )
         # The operator's own folder, never the working directory or the spec: where records are held
-        # is for the operator alone to say.
+        # is for the operator only to say.
         path = user_file().with_name("engine.yaml")
         if not path.exists():
             if memory is None:

@@ -60,7 +60,7 @@ def show_plan(console: Page, guarantee: Guarantee, lock: Lock, plan: Plan | None
 
 
 def _describe_sources(guarantee: Guarantee, plan: Plan) -> list[str]:
-    """Each query by its name with what bounds it; then the theorems about noise and coins."""
+    """Each query by its name with what bounds it; then the theorems about noise and randomness."""
     schedule, relation = plan.schedule, plan.request.adjacency
     several = len(schedule.releases) > 1
     proofs = [
@@ -78,7 +78,7 @@ def _describe_sources(guarantee: Guarantee, plan: Plan) -> list[str]:
 
 
 def show_intervals(console: Page, plan: Plan) -> None:
-    """How wide the error bars of a run will be, where public facts tell it."""
+    """How wide the confidence intervals of a run will be, where public facts say it."""
     randomness = plan.randomness or PublicRandomness(0)
     for scheduled in plan.schedule.releases:
         for sentence in scheduled.forecast(randomness):

@@ -29,7 +29,7 @@ def list_plugins(json: bool) -> None:
     """Every admitted or installed plugin, without importing any."""
     with guarded():
         registry = Registry.default()
-        # From metadata alone: listing a plugin must not run its code.
+        # From metadata only: listing a plugin must not run its code.
         plugins_by_name = {plugin.name: plugin for plugin in installed()}
         rows = [
             {
@@ -143,7 +143,7 @@ def enable(name: str, yes: bool, editable: bool) -> None:
     """Show an installed plugin, ask, import it in a process without data, and admit it."""
     with guarded():
         plugin = candidate(name)
-        # From metadata alone: none of its code runs before it is admitted.
+        # From metadata only: none of its code runs before it is admitted.
         _metadata(plugin)
         need(
             yes

@@ -14,14 +14,14 @@ from rich.text import Text
 
 
 class _Count(MofNCompleteColumn):
-    """So many of so many; nothing where nobody knows of how many."""
+    """So many of so many; nothing where no one knows of how many."""
 
     def render(self, task: Task) -> Text:
         return Text("") if task.total is None else super().render(task)
 
 
 class _RemainingTime(TimeRemainingColumn):
-    """The time that is left; nothing where nobody can know it yet."""
+    """The time that is left; nothing where no one can know it yet."""
 
     def render(self, task: Task) -> Text:
         is_known = task.total is not None and task.time_remaining is not None

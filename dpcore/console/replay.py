@@ -34,7 +34,7 @@ def replay(
     public: tuple[str, ...],
     json: bool,
 ) -> None:
-    """Rebuild a run's public folder from its answers alone, and compare every byte."""
+    """Rebuild a run's public folder from its answers only, and compare every byte."""
     with guarded():
         with SlowProgress(None, "replaying"):
             result = rebuilt(

@@ -124,7 +124,7 @@ def run(
                 _show_evaluation(console, outcome.operator["evaluation"], UNCOVERED)
             if outcome.evaluation:
                 _show_paid_evaluation(console, paid(outcome))
-            # Last, so that nobody overlooks that a rehearsal is not private.
+            # Last, so that no one overlooks that a rehearsal is not private.
             heading = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
             console.print(f"{heading} {outcome.kept}")
 
@@ -151,7 +151,8 @@ def _guard_display(outcome: Run) -> Iterator[None]:
         yield
         flush()
     except (OSError, SystemExit):  # a closed pipe ends rich
-        # An exit code of its own: whoever runs this must not run it again, which would cost anew.
+        # An exit code of its own: anyone who runs this must not run it again, which would cost
+        # anew.
         give_up()
         raise OperatorFileError(f"{message}; standard output cannot be written") from None
     except KeyboardInterrupt:

@@ -78,7 +78,7 @@ def _describe_objects(
 ) -> dict[str, list[str]]:
     """Of each release that is more than tables: what it is, and how it scored where that is known.
 
-    An evaluation by the operator is told to whoever ran it, and said to be covered by nothing.
+    An evaluation by the operator is given to anyone who ran it, and said to be covered by nothing.
     """
     scores: dict[str, list[str]] = {}
     for metric in paid(run):
@@ -91,7 +91,7 @@ def _describe_objects(
             for metric, errors in metrics.items()
         ]
         # The mark comes first: what is cut off is never it.
-        scores.setdefault(name, []).append(f"for you alone, not covered: {', '.join(texts)}")
+        scores.setdefault(name, []).append(f"for you only, not covered: {', '.join(texts)}")
     descriptions = {}
     for name, model in run.models.items():
         scheduled = plan.schedule.find_release(name)
@@ -115,7 +115,9 @@ def _describe_objects(
 
 
 def _describe_intervals(model: Published, *, with_tables: bool) -> list[str]:
-    """The error bars of a linear model, or beside tables why it has none; nothing of others."""
+    """The confidence intervals of a linear model, or next to tables why it has none; nothing of
+    others.
+    """
     from dpcore.models.error_bars import NoIntervals
     from dpcore.models.linear import LinearModel
 
@@ -127,7 +129,7 @@ def _describe_intervals(model: Published, *, with_tables: bool) -> list[str]:
 
 
 def _rows(group: Mapping[str, Figures]) -> list[str]:
-    """Every number of a release's tables with its bar, a line each."""
+    """Every number of a release's tables with its interval, a line each."""
     lines = []
     for name, table in group.items():
         width = len(table.about)
@@ -139,9 +141,9 @@ def _rows(group: Mapping[str, Figures]) -> list[str]:
             bar = (
                 f"{100 * table.level:g} %: {low} to {high}{wider}"
                 if low != NOT_STATED
-                else f"its bar is {low}"
+                else f"its interval is {low}"
             )
-            # A text says what it is, a number only beside the name of its column.
+            # A text says what it is, a number only next to the name of its column.
             about = " ".join(
                 [
                     *filter(None, [name]),
@@ -157,7 +159,7 @@ def _rows(group: Mapping[str, Figures]) -> list[str]:
 
 
 def _first_of(group: Mapping[str, Figures], name: str) -> str:
-    """The first row of a release's tables and how many there are besides, beside its name."""
+    """The first row of a release's tables and how many there are also, next to its name."""
     rows = _rows(group)
     note = f"; and {len(rows) - 1} more" if len(rows) > 1 else ""
     room = WIDTH - cell_len(brief(name)) - len(note) - 2
@@ -165,7 +167,9 @@ def _first_of(group: Mapping[str, Figures], name: str) -> str:
 
 
 def show_noise(console: Page, models: Mapping[str, Published]) -> None:
-    """The error bars of models that have some, or why they have none; and what bars cover."""
+    """The confidence intervals of models that have some, or why they have none; and what intervals
+    cover.
+    """
     from dpcore.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
     from dpcore.models.linear import LinearModel
 
@@ -176,7 +180,7 @@ def show_noise(console: Page, models: Mapping[str, Published]) -> None:
     }
     for name, sentence in sentences.items():
         console.print(f"{name}: {sentence}")
-    # The bars cover the noise of the mechanism alone, not the sampling of records: say so once.
+    # The intervals cover the noise of the mechanism only, not the sampling of records: say so once.
     if any(not sentence.startswith(NONE) for sentence in sentences.values()):
         console.print(f"95 % intervals; {NOISE_OF_FIT}.")
 
@@ -193,7 +197,7 @@ def show_figures(console: Page, tables: Mapping[str, Figures]) -> None:
 
 def show_objects(console: Page, outcome: Run) -> None:
     """What was published that is neither model nor tables, and the titles of all pictures."""
-    # As published: an object could tell other arrays now than those that were compared.
+    # As published: an object could say other arrays now than those that were compared.
     arrays = np.load(io.BytesIO(outcome.files[MODEL]))
     for name, model in outcome.models.items():
         if not isinstance(model, Model | Statistics):

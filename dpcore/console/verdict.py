@@ -1,9 +1,9 @@
 """`verdict`: what `check` and `run` say in at most eight lines of eighty columns.
 
 Lines come in one order, each only where it has something to say: the guarantee, what is published,
-what it costs, where it lies, the one warning that matters, and where all of it is told.
+what it costs, where it lies, the one warning that matters, and where all of it is reported.
 
-The warning is from public facts and published answers alone. Each function words one, or is empty
+The warning is from public facts and published answers only. Each function words one, or is empty
 where it has no cause; the table has them in order, the most serious first.
 """
 
@@ -58,7 +58,7 @@ class Budgets:
         return self.left.most_taken_by(self.after)
 
     def plain(self) -> dict[str, str]:
-        """All of it as JSON-ready data, told in words with six digits."""
+        """All of it as JSON-ready data, reported in words with six digits."""
         from dpcore.ledger.remaining_budget import ON_DISK
 
         texts = {"left": self.left.describe(ON_DISK), "after": self.after.describe(ON_DISK)}
@@ -101,7 +101,8 @@ def check_lines(
         broken=tuple(broken),
         untested=tuple(untested),
     )
-    # The release whose bars are widest comes first: it decides whether a run is worth its price.
+    # The release whose intervals are widest comes first: it decides whether a run is worth its
+    # price.
     releases = sorted(
         plan.schedule.releases, key=lambda item: -facts.relative_half_widths[brief(item.name)]
     )
@@ -167,7 +168,7 @@ def _guarantee_lines(guarantee: Guarantee) -> list[str]:
 
 
 def _planned_lines(releases: Sequence[Scheduled], randomness: PublicRandomness) -> list[str]:
-    """What will be published, with the width of its bars where public facts tell it."""
+    """What will be published, with the width of its intervals where public facts say it."""
     forecasts = {entry.name: entry.forecast(randomness) for entry in releases}
     if len(releases) > 1:
         return [
@@ -201,7 +202,7 @@ def brief(name: str) -> str:
 
 
 def argument_of(path: Path, placeholder: str, width: int) -> str:
-    """A path that can be typed as it is printed, or what stands for it."""
+    """A path that can be typed as it is printed, or what represents it."""
     text = str(path)
     return text if cell_len(text) <= width and one_line(text) == text else placeholder
 
@@ -224,7 +225,8 @@ class PublicFacts:
     Args:
         guarantee: As stated.
         broken, untested: Bounds that attacks broke, and those that none has been tried on.
-        relative_half_widths: By release, its widest bar as a share of the range of its number.
+        relative_half_widths: By release, its widest interval as a proportion of the range of its
+            number.
         tables, pictures: What was published, by release.
         ledger: The name of one of which a run takes most of what is left; or empty.
     """
@@ -256,19 +258,19 @@ def worthless_noise(facts: PublicFacts) -> str:
     return (
         f"worthless: the noise of {name}{note} is {in_digits(fractions[name], 2)} times too large "
         f"to "
-        f"tell anything"
+        f"say anything"
     )
 
 
 def flat_shapes(facts: PublicFacts) -> str:
-    """A straight level line fits between the bars of every picture of a release."""
+    """A straight level line fits between the intervals of every picture of a release."""
     names = [
         name
         for name, pictures in facts.pictures.items()
         if (shapes := [picture for picture in pictures if picture.low is not None])
         and all(map(_is_flat, shapes))
     ]
-    return f"no shape of {_listing(names)} stands out from its noise" if names else ""
+    return f"no shape of {_listing(names)} is out from its noise" if names else ""
 
 
 def _is_flat(picture: Picture) -> bool:
@@ -284,7 +286,7 @@ def intervals_around_zero(facts: PublicFacts) -> str:
         for name, table in facts.tables.items()
         if table.estimate.size
         and np.all((table.low <= 0) & (table.high >= 0))
-        and table.kind != "test"  # such numbers have no bars
+        and table.kind != "test"  # such numbers have no intervals
     ]
     return f"every bar of {_listing(names)} includes 0" if names else ""
 
@@ -295,7 +297,7 @@ def spent_budget(facts: PublicFacts) -> str:
 
 
 def accepted_assumption(facts: PublicFacts) -> str:
-    """The claim rests on what nobody proved."""
+    """The claim rests on what no one proved."""
     names = [assumption.name for assumption in facts.guarantee.basis.assumptions]
     return f"nothing tests the accepted assumption {_listing(names)}" if names else ""
 

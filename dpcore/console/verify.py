@@ -14,7 +14,7 @@ from dpcore.siblings import sibling
 @click.option("--derived", is_flag=True, help="Accept no query that rests on a theorem.")
 @json_option
 def verify(run: Path, derived: bool, json: bool) -> None:
-    """Check from the public folder alone whether the stated guarantee follows."""
+    """Check from the public folder only whether the stated guarantee follows."""
     with guarded():
         module = sibling("verify", "__main__", "verify")
         verdict, lines, code = module.checked(run, derived=derived)

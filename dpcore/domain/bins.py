@@ -1,6 +1,6 @@
 """Bins: categories that are intervals of numbers or of dates, such as months; and their edges.
 
-The edges are public, and which bin a cell falls into follows from that cell alone. Learners see
+The edges are public, and which bin a cell falls into follows from that cell only. Learners see
 categories. Edges are in the file's own units, and numbers are compared with them there: what a
 record encodes to has been rounded, and two numbers may encode alike.
 """

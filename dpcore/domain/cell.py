@@ -9,14 +9,14 @@ Nothing here raises on a value, whatever it is, and no operator of an unknown ty
 * Booleans: 0 or 1 in a column of numbers. In categories true and True are one spelling.
 * Dates: `2020-01-31`, with a time of day or without, and the date types of Python, numpy and
   pandas. They are numbers (days since 1970) only in a column of dates. A moment with an offset
-  counts in UTC, or in a declared zone; one without counts as it stands.
+  counts in UTC, or in a declared zone; one without counts as it is.
 * Missing: None, NaN, NaT, NA, and every value of any other type. It is no number, no category and
   no date.
 
 An id of a person is a text, compared letter by letter without blanks at its ends, or a whole
 number, which is the same id as its digits: 17, 17.0 and "17" are one person, "017" is another.
 Nothing else is an id: no empty cell, no fraction, no truth, no date, and no float so large that
-whole numbers beside it would be the same float, since two persons would be one.
+whole numbers next to it would be the same float, since two persons would be one.
 """
 
 import math
@@ -122,7 +122,7 @@ def index(
 def day(cell: Any, zone: tzinfo | None = None, offsets: str | None = None) -> float:
     """Days since 1970-01-01 that one cell is, the time of day as a fraction; NaN if it is no date.
 
-    A moment without an offset counts as it stands, one with an offset in UTC or in `zone`.
+    A moment without an offset counts as it is, one with an offset in UTC or in `zone`.
 
     Args:
         offsets: `required` or `none`: what has none, or one, is no date.
@@ -142,7 +142,7 @@ def day(cell: Any, zone: tzinfo | None = None, offsets: str | None = None) -> fl
 
 
 def is_empty(cell: Any) -> bool:
-    """Return whether one cell holds nothing: None, NaN, NaT, null, or a text of blanks alone."""
+    """Return whether one cell holds nothing: None, NaN, NaT, null, or a text of blanks only."""
     if issubclass(kind := type(cell), str):
         return not _text(cell)
     if issubclass(kind, float | np.floating):

@@ -16,11 +16,11 @@ class Classes:
 
     Two classes are labels -1 and +1, in the order given, so that every regression fits them; an
     unknown class is 0. Three or more are codes 0, 1, ..., for learners that say they serve
-    several classes; an unknown one is -1. A declared default stands for what is unknown.
+    several classes; an unknown one is -1. A declared default represents what is unknown.
 
     Args:
         values: At least two different ones, all texts or all numbers.
-        default: Stands for any other value in the records.
+        default: Represents any other value in the records.
         spellings: Further cells, and the class that each of them counts as: a mapping or pairs.
         as_text: Whether cells are compared letter by letter, as `Categories` has it.
     """
@@ -90,7 +90,7 @@ class Classes:
         return np.array(self.values if numbers else tuple(map(str, self.values)))[codes]
 
     def uncentred(self, labels: NDArray[np.float64]) -> NDArray[Any]:
-        """Return the classes that labels or scores stand for, shape (n,)."""
+        """Return the classes that labels or scores represent, shape (n,)."""
         return self.named(self.codes(labels))
 
     def typical(self, labels: NDArray[np.float64]) -> float:

@@ -1,7 +1,7 @@
 """Columns: declared public facts about one feature column.
 
 Nothing here is computed from records. What an entry counts as is the rule of `dpcore.domain.cell`,
-from its own content alone; `dpcore.encoding.columns` reads and encodes entries.
+from its own content only; `dpcore.encoding.columns` reads and encodes entries.
 """
 
 import enum
@@ -46,7 +46,7 @@ class Range:
 
     Args:
         low, high: Public ends between -1e150 and 1e150, low < high by at least 1e-150.
-        default: Stands for what is not a number; the middle of the range if None.
+        default: Represents what is not a number; the middle of the range if None.
         missing: Whether what is not a number stays missing: a second encoded column is then 1 for
             such an entry, and its first is 0.
     """
@@ -109,7 +109,7 @@ class Range:
 
     @property
     def centre(self) -> float:
-        """(low + high)/2, which stands for a missing entry."""
+        """(low + high)/2, which represents a missing entry."""
         return self.low + self.half_width
 
     def clip(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -164,12 +164,12 @@ class Dates(Range):
     A last day holds all its moments. Each is encoded as that day's beginning, so that it counts as
     midnight in a mean, a quantile or a model; bins, periods and conditions have it in its day.
 
-    Each moment counts by itself: one without an offset as it stands, one with an offset in UTC or
+    Each moment counts by itself: one without an offset as it is, one with an offset in UTC or
     in a declared zone.
 
     Args:
         low, high: Days since 1970-01-01; `between` takes dates.
-        default: Stands for what is no date; the middle if None.
+        default: Represents what is no date; the middle if None.
         zone: Where moments with an offset count, such as `Europe/Berlin`; UTC if None.
         offsets: Whether a moment must have an offset, or none; what is of the other kind is no
             date, and neither is a day without a time where an offset is required.
@@ -235,7 +235,7 @@ class Dates(Range):
         place = zone or "UTC (00:30 at +02:00 on the first of a month is in the month before)"
         offset = "" if self.offsets == "none" else f"with an offset counts in {place}, and one "
         return (
-            f"in column {name!r} a moment {offset}without an offset as it stands; moments of the "
+            f"in column {name!r} a moment {offset}without an offset as it is; moments of the "
             f"last day count as its beginning in means, quantiles and models"
         )
 
@@ -288,7 +288,7 @@ class Categories:
 
     Args:
         values: At least two different ones.
-        default: Stands for anything else; if None, an unknown value encodes to zeros.
+        default: Represents anything else; if None, an unknown value encodes to zeros.
         spellings: Further cells, and the value that each of them counts as: a mapping or pairs.
         as_text: Whether cells are compared letter by letter, so that `01234` is not `1234`; a whole
             number is its digits, and what is no text is no category. If not, numbers, truths

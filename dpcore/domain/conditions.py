@@ -3,11 +3,11 @@
 Theorem: whether a row counts follows from its own cells and public facts. So of two tables
 
 * that differ in the presence of one row, the rows that count differ in the presence of one, or in
-  none: what is proved for add/remove holds as it stands;
+  none: what is proved for add/remove holds as it is;
 * that differ in one row, replaced by any other, the rows that count differ in one that is replaced,
   comes or goes: a claim must hold for each of these, and their number is private
   (`dpcore.adjacency.REPLACE_ROW`);
-* that differ in the rows of one person, those that count differ in rows of that person alone, who
+* that differ in the rows of one person, those that count differ in rows of that person only, who
   has no more of them than before.
 """
 
@@ -28,7 +28,7 @@ from dpcore.errors import below, need
 class Condition:
     """What a cell must be so that its row counts. Without ends and values: not empty.
 
-    A cell is what its declared column reads in it; a declared default stands for what is none.
+    A cell is what its declared column reads in it; a declared default represents what is none.
 
     Args:
         low: The number or day (since 1970-01-01) that it must be at least.

@@ -1,6 +1,6 @@
 """Derived columns: made of the other cells of the same record, by one of a closed list of rules.
 
-A rule reads one record and public facts alone, so that one record's cells move no other record's.
+A rule reads one record and public facts only, so that one record's cells move no other record's.
 What it makes is then a cell like any other: it fits the declared column, or it is a misfit.
 """
 

@@ -80,7 +80,7 @@ class People:
 def require_unit(people: People | None, adjacency: Adjacency) -> None:
     """Persons are declared exactly where they are the unit, with as many records each.
 
-    No table has places that hold nobody: what is said of them is for bridges alone.
+    No table has places that hold nobody: what is said of them is for bridges only.
 
     Raises:
         ParameterError: they are not.
@@ -98,7 +98,7 @@ def require_unit(people: People | None, adjacency: Adjacency) -> None:
     need(
         people is not None or not adjacency.of_person,
         name,
-        "the column that tells persons apart",
+        "the column that distinguishes persons ",
         "people",
         None,
         "data.domain",
@@ -115,7 +115,7 @@ def require_unit(people: People | None, adjacency: Adjacency) -> None:
 
 
 Column = Range | Categories | Texts
-"""A declared column: numbers or dates, a public list of values, or texts that nobody listed."""
+"""A declared column: numbers or dates, a public list of values, or texts that no one listed."""
 
 Table = Mapping[str, Any]
 """Columns by name, all of one length, in the file's own units. A data frame serves."""
@@ -141,7 +141,7 @@ class Domain:
         exact: The public number of records, where the adjacency makes it public.
         limit: A public upper bound on a private number of records, if there is one.
         norm: Rows are scaled down to at most this l2 norm after encoding, if given.
-        groups: Columns by name that are no features: models never see them, evaluations may tell of
+        groups: Columns by name that are no features: models never see them, evaluations may say of
             the groups that they form.
         sampled: How the records came from a population: `independent` draws, `census` (there is no
             other record), or the public size of the population that they were drawn from without

@@ -2,10 +2,10 @@
 
 A reader that infers types chooses the type of a whole column by looking at every cell: with a
 separator of thousands, one record's `n/k` leaves the texts `1,000` of all others, which are no
-numbers; with one empty cell, identifiers become floats that no longer tell persons apart. So the
+numbers; with one empty cell, identifiers become floats that no longer distinguish persons . So the
 type must show that nothing was left unread: a declared number comes as a number, a date as a date,
 an identifier as an integer or a text. The type decides, never whether its cells could be read. A
-list has no type: its cells are looked at one by one, by their types alone, where a record that does
+list has no type: its cells are looked at one by one, by their types only, where a record that does
 not fit is refused. Where it is mapped into the domain, nothing is refused by a cell.
 
 What a typed column hides (which of two ways to write a date its reader chose) is a premise of the
@@ -86,7 +86,7 @@ def require_type(name: str, column: Any, holds: Holds, *, refuse: bool = True) -
         fits,
         SourceError,
         f"column {name!r} declares {_DECLARED[holds]} and arrives as "
-        f"{type_name or 'a list with other cells'}: whoever read it may have chosen that by one "
+        f"{type_name or 'a list with other cells'}: anyone who read it may have chosen that by one "
         f"record's cell. Declare its type to your reader (dtype=, a schema, the format of dates), "
         f"or hand over dpcore.read_csv(PATH)",
     )
@@ -124,7 +124,7 @@ def type_called(dtype: Any) -> str:
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
     if str(dtype).startswith("dictionary<"):
         dtype = getattr(dtype, "value_type", dtype)
-    # What stands in brackets may be cells.
+    # What is in brackets may be cells.
     full_name = "" if dtype is None else str(getattr(dtype, "name", dtype))
     return re.split(r"[\[(<{]", full_name, maxsplit=1)[0].lower()
 
@@ -136,7 +136,7 @@ def _cells_fit(column: Any, holds: Holds) -> bool:
     types = {t for t in map(type, listed) if t.__name__ not in ("NoneType", "NAType", "NaTType")}
     misfits = {t for t in types if not issubclass(t, _CELLS[holds])}
     if holds is Holds.IDENTIFIERS:
-        # A truth is an int to Python. Numbers beside texts are what a column of objects holds.
+        # A truth is an int to Python. Numbers next to texts are what a column of objects holds.
         texts = {t for t in types if issubclass(t, str | bytes)}
         misfits |= types & {bool} | (types - texts if texts else set())
     return not misfits or all(
@@ -165,7 +165,7 @@ def admit_to(
 
 def premises_of(records: Table | Source | DeclaredSource) -> tuple[str, ...]:
     """Return what reading them takes for granted, in the words of every guarantee."""
-    # Nobody can check how the columns of a table were typed before it came here.
+    # No one can check how the columns of a table were typed before it came here.
     return records.premises if isinstance(records, Source | DeclaredSource) else (HANDED_OVER,)
 
 

@@ -68,7 +68,7 @@ def fit(domain: Domain, batches: Iterable[Table], parsed: Table | None = None) -
     rules: dict[str, Any] = {**domain.read}
     misfits_by_rule: dict[tuple[str, str], Misfit] = {}
     records = 0
-    # One pass holds counts and first places alone, however many records there are.
+    # One pass holds counts and first places only, however many records there are.
     for batch in batches:
         table = columns_by_name(batch)
         # What was parsed was derived before.
@@ -105,7 +105,7 @@ def _broken_rules(
     """Every rule that some cells break, and where they stand.
 
     Args:
-        parsed: The cells as `parse_table` leaves them; the texts alone tell why one does not fit.
+        parsed: The cells as `parse_table` leaves them; the texts only say why one does not fit.
         mask: Of the rows that count; None where every row does.
     """
     # Nothing is computed from a row that is left out, so that it may hold anything.
@@ -154,7 +154,7 @@ def require_fit_of_batch(domain: Domain, table: Table, parsed: Table) -> None:
 def refusal(misfit: Misfit, records: int) -> str:
     """Why a run stops, and the way out."""
     where = f"column {misfit.column!r}, record {misfit.first}: needs {misfit.needed}"
-    # No default can stand for an id: such a record belongs to nobody.
+    # No default can represent an id: such a record belongs to no one.
     if misfit.needed == ID:
         return (
             f"{where}; {misfit.count} of {records} records have none ({misfit.rule}): give them "
@@ -177,7 +177,7 @@ class Encoding:
 
     Args:
         refuse: Whether a record that does not fit is refused, or mapped into the domain.
-        numbers: Ranges whose numbers records have beside what is encoded; all, if None.
+        numbers: Ranges whose numbers records have next to what is encoded; all, if None.
     """
 
     domain: Domain

@@ -95,7 +95,7 @@ def _unwrap(column: Any) -> Any:
         if hasattr(column, "dictionary_decode"):
             column = column.dictionary_decode()
         typed = fixed_width(column)
-        # Numbers and truths beside nulls stay objects; moments have a null of their own.
+        # Numbers and truths next to nulls stay objects; moments have a null of their own.
         if typed is not None and (typed.dtype.kind == "M" or not column.null_count):
             # Its schema says whether its moments have an offset.
             has_zone = getattr(column.type, "tz", None) is not None
@@ -118,7 +118,7 @@ def numbers(column: Any) -> NDArray[np.float64]:
         with np.errstate(over="ignore", invalid="ignore"):
             # Adding 0.0 makes -0.0 a 0.0, as `number` does.
             return array.astype(np.float64) + 0.0
-    # Moments count in columns of dates alone.
+    # Moments count in columns of dates only.
     if array.dtype.kind == "M":
         return np.full(array.shape, math.nan)
     listed = array.tolist()
@@ -153,7 +153,7 @@ def coded(
 
 
 def empty(column: Any) -> NDArray[np.bool_]:
-    """Which cells hold nothing: None, NaN, NaT, null, and texts of blanks alone. Shape (n,)."""
+    """Which cells hold nothing: None, NaN, NaT, null, and texts of blanks only. Shape (n,)."""
     if (joined := _read_parts(column, empty, empty, np.bool_)) is not None:
         return joined
     typed = numbers_of(column)
@@ -161,7 +161,7 @@ def empty(column: Any) -> NDArray[np.bool_]:
 
 
 def persons(column: Any) -> list[str | None]:
-    """Return the person of each cell by `person`; None where it is nobody's."""
+    """Return the person of each cell by `person`; None where it is no one's."""
     owners: list[str | None] = read_column(column, person, np.object_).tolist()
     return owners
 

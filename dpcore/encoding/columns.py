@@ -1,7 +1,7 @@
 """Columns: the cells of one column to numbers and back, by what is declared of it.
 
 Nothing here is computed from other cells: what an entry counts as is the rule of
-`dpcore.domain.cell`, from its own content alone, and every cell encodes to something.
+`dpcore.domain.cell`, from its own content only, and every cell encodes to something.
 """
 
 from collections.abc import Callable, Sequence
@@ -151,7 +151,7 @@ def cells_of(
 ) -> NDArray[np.intp]:
     """PRIVATE: the cell of every record's number, -1 where it is in none. Shape (n,).
 
-    Of records that hold encoded columns alone, by where edges are encoded: a number on an edge is
+    Of records that hold encoded columns only, by where edges are encoded: a number on an edge is
     in the cell that begins there, and so is what encodes as the edge does.
 
     Args:
@@ -162,7 +162,7 @@ def cells_of(
         return cells_between(edges, numbers)
     ends = np.asarray(edges, dtype=np.float64)
     places = column.offset(ends) if start is None else column.position(ends)
-    # Every record stands below an edge beyond the range, such as the end of a last day.
+    # Every record is below an edge beyond the range, such as the end of a last day.
     places = np.where(ends > column.high, np.inf, places)
     if start is None:
         return cells_between(places, records.labels)
@@ -194,7 +194,7 @@ def encode_texts(column: Texts, values: Any) -> NDArray[np.float64]:
 
 
 def decode_text(row: NDArray[np.float64]) -> str:
-    """Return the text that an encoded row stands for, whatever its numbers are."""
+    """Return the text that an encoded row represents, whatever its numbers are."""
     text = b""
     for part in np.nan_to_num(np.asarray(row, dtype=np.float64)).tolist():
         # Noise may have led beyond [0, 2^48): any number becomes six bytes.
@@ -212,7 +212,8 @@ def _text_lengths(values: Any) -> NDArray[np.intp]:
 
 def _utf8(cell: object) -> bytes | None:
     """UTF-8 of a cell's text; None where it is none, or has a character that is not written."""
-    # A zero byte pads encodings, and a surrogate alone has no UTF-8: such texts would run together.
+    # A zero byte pads encodings, and a surrogate by itself has no UTF-8: such texts would run
+    # together.
     if (text := letters(cell)) is None or "\0" in text:
         return None
     try:

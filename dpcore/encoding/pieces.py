@@ -76,7 +76,7 @@ def fixed_width(column: Any) -> NDArray[Any] | None:
     """Return the values of a pyarrow array of numbers, truths or moments; else None. Shape (n,).
 
     They are taken from its buffer: pyarrow's own conversions import pandas, and drop an interrupt
-    that comes meanwhile. Under a null stands any value, and no moment.
+    that comes meanwhile. Under a null is any value, and no moment.
     """
     if (arrow := sys.modules.get("pyarrow")) is None or not isinstance(column, arrow.Array):
         return None
@@ -94,7 +94,7 @@ def fixed_width(column: Any) -> NDArray[Any] | None:
 
 
 def _values_as(kind: str, column: Any) -> NDArray[Any]:
-    """What stands in the buffer of an array of fixed width, from its offset on. Shape (n,)."""
+    """What is in the buffer of an array of fixed width, from its offset on. Shape (n,)."""
     # Of no cells there may be no buffer.
     content, start = column.buffers()[1] or b"", column.offset * np.dtype(kind).itemsize
     return np.frombuffer(content, kind, len(column), start if len(column) else 0)
@@ -125,7 +125,7 @@ def _decimals(column: Any) -> NDArray[np.float64]:
     scale, width = column.type.scale, column.type.bit_width // 8
     integers = _values_as(f"V{width}", column)
     words = integers.view(f"i{min(width, 8)}").reshape(len(column), max(width // 8, 1))
-    # The lowest word says the integer alone where the higher ones repeat its sign. A quotient of
+    # The lowest word says the integer only where the higher ones repeat its sign. A quotient of
     # two doubles that are exact is rounded once, and to the nearest.
     lowest = words[:, 0].astype(np.int64)
     is_short = (words[:, 1:] == (lowest >> 63)[:, None]).all(axis=1) & (abs(lowest) <= _EXACT)
@@ -140,13 +140,13 @@ def _decimals(column: Any) -> NDArray[np.float64]:
 def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
     """The different cells of a pyarrow array of texts or decimals, and which of them each cell is.
 
-    None for a column of another kind. One of the cells stands for what is null.
+    None for a column of another kind. One of the cells represents what is null.
     """
     if (arrow := sys.modules.get("pyarrow")) is None or not isinstance(column, arrow.Array):
         return None
     kinds = arrow.types
     if kinds.is_decimal(column.type):
-        # Of a null, NaN stands among them.
+        # Of a null, NaN is among them.
         different, codes = np.unique(cast(Any, numbers_of(column)), return_inverse=True)
         return different.tolist(), codes.reshape(-1)
     if not kinds.is_dictionary(column.type):
@@ -155,7 +155,7 @@ def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
         column = column.dictionary_encode()
     elif not is_text(column.type.value_type):
         return None
-    # One more value stands for null, so that every cell has an index.
+    # One more value represents null, so that every cell has an index.
     values = [*unwrap_cells(column.dictionary), None]
     places = cast(Any, fixed_width(column.indices)).astype(np.intp)
     places[_nulls(column.indices)] = len(values) - 1

@@ -98,7 +98,7 @@ def encode_table(domain: Domain, table: Table) -> NDArray[np.float64]:
     need(len({len(block) for block in blocks}) == 1, SourceError, _UNEQUAL)
     encoded = np.hstack(blocks)
     if domain.norm is not None:
-        # The scale of a row is a function of that row alone, to the last bit.
+        # The scale of a row is a function of that row only, to the last bit.
         norms = row_lengths(encoded)
         too_long = norms > domain.norm
         scale = np.where(too_long, _SHRINK * domain.norm / np.where(too_long, norms, 1.0), 1.0)
@@ -110,7 +110,7 @@ def project_table(domain: Domain, table: Table, numbers: Container[str] | None =
     """Return every row, mapped into the domain; never fails on a value.
 
     Args:
-        numbers: Ranges whose numbers records have beside what is encoded; all, if None.
+        numbers: Ranges whose numbers records have next to what is encoded; all, if None.
 
     Raises:
         SourceError: a column is missing or the columns are not equally long.
@@ -246,7 +246,7 @@ def row_lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
         columns_left = width
         while columns_left > 1:
             half = columns_left // 2
-            # The last half is added to the first: the width alone decides the order.
+            # The last half is added to the first: the width by itself decides the order.
             squares[:, :half] += squares[:, columns_left - half : columns_left]
             columns_left -= half
         np.sqrt(squares[:, :1], out=lengths[start : start + step])

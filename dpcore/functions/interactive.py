@@ -96,7 +96,7 @@ class Oracle(SingleUse, ABC):
             ContractError,
             f"an oracle needs finite points of shape (n, {query.width})",
         )
-        # kappa bounds how far f(x) moves, and holds within the domain alone
+        # kappa bounds how far f(x) moves, and holds within the domain only
         if bool((query.kernel.diagonal(rows) > query.kappa**2).any()):
             raise ContractError("a point lies outside the domain: K(x, x) is above its bound")
         return rows

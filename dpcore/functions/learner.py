@@ -60,7 +60,9 @@ class FunctionQuery(Query):
 
 
 class FunctionLearner(AnyLearner):
-    """A learner of one function: nothing is released through the door, all through an oracle."""
+    """A learner of one function: nothing is released through the release boundary, all through an
+    oracle.
+    """
 
     @abstractmethod
     def function_query(self, public: Public) -> FunctionQuery:

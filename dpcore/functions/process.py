@@ -38,7 +38,7 @@ class Process:
             after = np.array(self.function(number, state.copy()), dtype=np.float64)
             fault = "" if after.shape == self.shape else "a wrong shape"
             fault = fault or ("" if np.isfinite(after).all() else "no number")
-        # Of an error only the type is told: its text may hold values of records.
+        # Of an error only the type is reported: its text may hold values of records.
         except (Exception, SystemExit) as error:
             fault = type(error).__name__
         need(not fault, ReleaseError, f"a step of a private process failed ({fault})")

@@ -88,7 +88,7 @@ def clipped_sums(
     """Return each row, at most P long in the query's distance. Shape (persons, size)."""
     declaration = query.sum
     assert declaration.person is not None, "persons are clipped"
-    # One number is cut off at P, several at E, rounded down to the unit: nobody adds more.
+    # One number is cut off at P, several at E, rounded down to the unit: no one adds more.
     bound = declaration.person if sums.shape[1] == 1 else declaration.each
     if bound is not None:
         limit = math.floor(math.ldexp(bound, -declaration.unit))

@@ -7,7 +7,7 @@ integers is longer than L (triangle inequality), and rows that fit already, such
 every bit.
 
 Every step is a correctly rounded operation on one row in a fixed order (sums halve the columns), so
-that a row's integers are a function of that row alone, to the last bit, on every machine.
+that a row's integers are a function of that row only, to the last bit, on every machine.
 
 Claim: the test for "at most L" and the scaling are safe in floating point. Proof: sums of
 magnitudes of integers, and of their squares, that are at most 2^53 are exact, as all partial sums

@@ -1,4 +1,4 @@
-"""`conversation`: learners that remember their answers, and those that ask each query once."""
+"""`conversation`: learners that remember their answers, and those that query each query once."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ class Transcript:
     """Between start and model: the public facts, what is asked, and the answers so far in order.
 
     Args:
-        queries: The plan, which public facts alone determine; built once.
+        queries: The plan, which public facts only determine; built once.
     """
 
     public: Public
@@ -53,5 +53,5 @@ class OneShot(Conversation):
         return self.assembled({answer.query.name: answer for answer in state.answers}, state.public)
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> Published:
-        """`assemble`, for whoever needs the law of the noise too."""
+        """`assemble`, for anyone who needs the distribution of the noise too."""
         return self.assemble({name: answer.value for name, answer in answers.items()}, public)

@@ -1,4 +1,4 @@
-"""A statement of a paper as a calculator: as printed and corrected, from public facts alone."""
+"""A statement of a paper as a calculator: as printed and corrected, from public facts only."""
 
 import inspect
 import math

@@ -26,7 +26,7 @@ Value = TypeVar("Value")
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class SumPart:
-    """What a block of records adds to one ask of a summing learner; an engine may look inside."""
+    """What a block of records adds to one query of a summing learner; an engine may look inside."""
 
     learner: SummingLearner
     query: SumQuery
@@ -43,7 +43,7 @@ class SumPart:
         return (total,)
 
     def _add(self, block: Records) -> Exact:
-        """A block's sum; where that fails, of the records that do not fail alone."""
+        """A block's sum; where that fails, of the records that do not fail only."""
         block_sum = self._try(block)
         if block_sum is not None:
             return block_sum
@@ -102,7 +102,7 @@ def round_records(
     sums = None if learner.isolate else _attempt(partial(_clip, learner, query, block, public))
     if sums is not None:
         return sums
-    # A record that fails alone adds zeros, which depends on that record alone.
+    # A record that fails by itself adds zeros, which depends on that record only.
     integers: Integers = np.zeros((len(block), query.real_size), dtype=np.int64)
     for place, record in enumerate(block.singles()):
         row = _attempt(partial(_clip, learner, query, record, public))
@@ -136,12 +136,12 @@ def _clip(learner: SummingLearner, query: SumQuery, block: Records, public: Publ
 def turn_persons(
     learner: SummingLearner, query: SumQuery, public: Public, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """PRIVATE: return what persons add, shape (persons, size); NaN of those that fail alone."""
+    """PRIVATE: return what persons add, shape (persons, size); NaN of those that fail only."""
     with suppress(Exception, SystemExit):
         vectors = np.asarray(learner.of_persons(query, sums.copy(), public), dtype=np.float64)
         if vectors.shape == sums.shape:
             return vectors
-    # One by one, as records are: a person who fails alone adds zeros.
+    # One by one, as records are: a person who fails by itself adds zeros.
     if len(sums) == 1:
         return np.full(sums.shape, np.nan)
     return np.vstack([turn_persons(learner, query, public, row[None]) for row in sums])

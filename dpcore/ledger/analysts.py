@@ -5,9 +5,9 @@ is left of the ledger and what is left of the limit, and is added to both. So wh
 promises of everything that it lets through rests on no limit, and guarantees quote it alone. In a
 ledger with limits every charge names an analyst.
 
-A limit says something about one analyst alone on an assumption: that analysts share neither their
-answers nor anything that they chose by them. The ledger's own rows are such a thing: whoever reads
-them sees what others asked for.
+A limit says something about one analyst only on an assumption: that analysts share neither their
+answers nor anything that they chose by them. The ledger's own rows are such a thing: anyone who
+reads them sees what others asked for.
 
 The latest row that holds sums holds every limit with its sums, under `analysts`. A row of a charge
 names its analyst, and has the charge as the limit adds it up under `analyst_charge`: what covers it

@@ -93,7 +93,7 @@ class Ledger(Drawn):
                 can be covered (`dpcore.ledger.gaussian_cover`).
             order: Of the notion `renyi`.
             shared: Whether the group of the ledger's folder may spend from it, too; by default it
-                is its owner's alone.
+                is its owner's only.
             registry: Whose plugins' events it stores; the default one if None.
 
         Raises:
@@ -151,7 +151,7 @@ class Ledger(Drawn):
             raise unknown(place)
         with journal.reading() as transaction:
             first = next(transaction.rows(), None)
-        # The promise is read from the first row alone, and its digest is checked before.
+        # The promise is read from the first row only, and its digest is checked before.
         if first is None or not first.comes_first:
             raise LedgerError(f"{journal.path}: the ledger's first row is missing or was changed")
         try:
@@ -198,7 +198,7 @@ class Ledger(Drawn):
             LedgerError: the ledger cannot be written: the run may not go on.
         """
         # On disk before this returns, and the caller opens its records afterwards. So a crash can
-        # waste budget, and never leaves an answer that nobody paid for.
+        # waste budget, and never leaves an answer that no one paid for.
         row, old_sums, new_sums, assumptions = self._charge(RESERVED, charge, what, uncovered)
         recorded = Recorded(
             ledger=self.name,
@@ -260,7 +260,7 @@ class Ledger(Drawn):
         return {analyst: spent_by(entries, analyst) for analyst in entries}
 
     def note(self, what: str) -> None:
-        """Record a look at the records that nothing accounts for; nothing is charged."""
+        """Record an evaluation at the records that nothing accounts for; nothing is charged."""
         with self.writing() as transaction:
             transaction.append(UNCOVERED, {"time": now(), "what": what})
 
@@ -321,7 +321,7 @@ class Ledger(Drawn):
         """A transaction on the very file that was opened.
 
         Raises:
-            LedgerError: another file stands in its place, or it cannot be written.
+            LedgerError: another file is in its place, or it cannot be written.
         """
         with self.journal.writing() as transaction:
             self._require_origin(transaction)
@@ -352,14 +352,15 @@ class Ledger(Drawn):
             covered(charge, spent)  # remembered: others need not wait while it is computed
         with self.writing() as transaction:
             latest_row = transaction.last(*HOLDERS)
-            # Sums are read under the write lock: nobody spends between them and the new row.
+            # Sums are read under the write lock: no one spends between them and the new row.
             try:
                 self._require_frame(transaction, charge)
                 old_sums = self._sums_after(latest_row)
                 new_sums, summand = settled(old_sums, charge)
                 fraction = add_charge(limits_in(latest_row), self.analyst, charge, self.events)
             except (BudgetExceededError, AdjacencyError) as error:
-                # A refusal follows from public events and sums, so that recording it tells nothing.
+                # A refusal follows from public events and sums, so that recording it reveals
+                # nothing.
                 transaction.append(REFUSED, {**body, "reason": str(error)})
                 refusal: DpcoreError = error
             else:
@@ -371,7 +372,7 @@ class Ledger(Drawn):
                     "after": new_sums.state(),
                     **fraction,
                 }
-                # The covering Gaussian is what adds up; what was asked for stands beside it.
+                # The covering Gaussian is what adds up; what was asked for is next to it.
                 if summand != charge:
                     additions["stands_for"] = body["events"]
                     body |= summand.written(self.events)

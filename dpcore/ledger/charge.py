@@ -20,12 +20,13 @@ class Charge:
 
     Args:
         events: Pairs (event, count), each count an integer >= 1; at least one pair.
-        failures: What bounds that are a probability over public coins take of delta, in [0, 1].
+        failures: What bounds that are a probability over public randomness take of delta, in [0,
+            1].
         frame: What is declared of the records, where a relation is stated in its terms (a radius in
             encoded units, the label's column, the column of persons); empty where it is not.
         assumptions: Names of what the events rest on, where they are conditional.
         tilted: A tilted leak (`dpcore.ledger.tilted_leak`), in [0, 1]; of covered charges
-            alone.
+            only.
     """
 
     events: tuple[tuple[Event, int], ...]
@@ -65,7 +66,7 @@ class Charge:
         """Return the charge as JSON-ready data.
 
         Raises:
-            ContractError: an event is of a class that nobody who is admitted provides.
+            ContractError: an event is of a class that no one who is admitted provides.
         """
         return {
             "events": [

@@ -113,7 +113,7 @@ def charge_fractions(total: Total, rows: Iterable[Row]) -> Iterator[ChargeFracti
 
 
 def _fraction_spent(budget: RemainingBudget, remaining: RemainingBudget) -> float:
-    """Which share of the budget is spent where `remaining` is left of it, in [0, 1]."""
+    """Which fraction of the budget is spent where `remaining` is left of it, in [0, 1]."""
     # Squares of mu are what adds up (what a Rényi budget has left is put as a mu, too).
     if budget.mu > 0:
         return 1 - (remaining.mu / budget.mu) ** 2

@@ -14,7 +14,7 @@ of, if leaks are paid from delta.
 The composed curve is known where the accountant was asked: at deltas from 1 down to the leak, more
 of them where the cover is tight. It is a convex function of e^epsilon, so that it lies below the
 chords of what was certified there; chords are compared with the Gaussian at the far end of short
-intervals. Below the last delta asked for, the leak alone covers it.
+intervals. Below the last delta asked for, the leak by itself covers it.
 """
 
 import functools
@@ -34,7 +34,7 @@ from dpcore.rounding import gamma
 Array = NDArray[np.float64]
 _FIRST_DELTAS = 16
 _MORE_DELTAS = 60  # deltas more, each where the cover is tight
-_NEAR = 0.02  # two deltas this near in the logarithm are not told apart
+_NEAR = 0.02  # two deltas this near in the logarithm are not distinguished
 _PARTS = 64  # of an interval between two deltas
 _WIDEST = 64.0  # mu: above it nothing is kept secret
 _LONGEST = 700.0  # epsilons whose exponential is a number

@@ -46,7 +46,7 @@ class FileJournal(Journal):
     path: Path
 
     def create(self, kind: str, body: dict[str, Any], *, shared: bool = False) -> Row:
-        """Create a file with its first row, readable by its owner alone; all of it or nothing.
+        """Create a file with its first row, readable by its owner only; all of it or nothing.
 
         Args:
             shared: The folder's group may read and write it, too.
@@ -147,17 +147,19 @@ class FileJournal(Journal):
             raise DamagedRowError(f"{self.path}: {fault}")
 
     def _count(self, row: Row) -> None:
-        """Note the latest row beside the file, unless another process has noted a later one."""
+        """Note the latest row next to the file, unless another process has noted a later one."""
         try:
             Counter(self.path).advance(row.number, row.digest, self.path.stat().st_mode & 0o777)
         except OSError as error:
             raise LedgerError(
-                f"{self.path}: the row is written, but its counter beside it is not "
+                f"{self.path}: the row is written, but its counter next to it is not "
                 f"({error.strerror}): what was reserved stays spent"
             ) from None
 
     def faults(self) -> list[str]:
-        """What is wrong with the file; empty if nothing is. Whoever reads the rows checks them."""
+        """What is wrong with the file; empty if nothing is. Anyone who reads the rows checks
+        them.
+        """
         with self._connected() as connection:
             messages = [row[0] for row in connection.execute("PRAGMA integrity_check")]
             if messages != ["ok"]:
@@ -271,22 +273,23 @@ class Mark(msgspec.Struct, forbid_unknown_fields=True):
 
 @attrs.frozen
 class Counter:
-    """How far a ledger has come, in a small file beside it, so that an older copy is noticed.
+    """How far a ledger has come, in a small file next to it, so that an older copy is noticed.
 
     The file `.NAME.ledger.seen` holds the number and the digest of the latest row. It is written
     after every transaction, and is on disk before it has its name; so after a crash it may be
     behind, which is no fault, and is never empty. A ledger that is behind its counter, or has
     another row at that place, was replaced by an older or another copy.
 
-    What it is not: whoever restores or changes both files, or removes the counter, is not noticed.
-    The digests in published guarantees are the stronger witness (`dpcore ledger verify --run`).
+    What it is not: anyone who restores or changes both files, or removes the counter, is not
+    noticed. The digests in published guarantees are the stronger witness (`dpcore ledger verify
+    --run`).
     """
 
     ledger: Path
 
     @property
     def path(self) -> Path:
-        """Where the counter is kept: `.NAME.ledger.seen` beside the ledger."""
+        """Where the counter is kept: `.NAME.ledger.seen` next to the ledger."""
         return self.ledger.with_name(f".{self.ledger.name}.seen")
 
     def fault(self, digest_of: Callable[[int], str | None]) -> str:
@@ -337,7 +340,7 @@ class Counter:
         # Row 1 is a new ledger's, whatever counter an older file of that name left behind.
         if number > 1 and (mark := self._load()) is not None and mark.number >= number:
             return  # another process came in between
-        # Written beside and renamed, so that nobody reads half a counter.
+        # Written next to and renamed, so that no one reads half a counter.
         temporary = self.path.with_name(f"{self.path.name}.{secrets.token_hex(8)}")
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         try:

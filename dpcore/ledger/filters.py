@@ -41,7 +41,8 @@ class Filter(ABC):
     """A budget for events chosen adaptively. Immutable.
 
     `adjacency` is what the guarantee is about: an event is accepted when its own claim covers it.
-    `sums` names the fields that hold what was let through; the first alone decides what is left.
+    `sums` names the fields that hold what was let through; the first by itself decides what is
+    left.
     """
 
     sums: ClassVar[tuple[str, ...]]

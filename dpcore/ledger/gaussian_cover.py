@@ -78,7 +78,7 @@ def settled(spent: Spent, charge: Charge) -> tuple[Spent, Charge]:
     """Return what is spent after a charge, and the charge as it is added up.
 
     Raises:
-        BudgetExceededError: it does not fit, as it stands or covered by a Gaussian.
+        BudgetExceededError: it does not fit, as it is or covered by a Gaussian.
     """
     cover = covered(charge, spent)
     # The cover keeps the sum open to every kind of event, so it is tried first. Where it does not
@@ -182,7 +182,7 @@ def covered(charge: Charge, spent: Spent) -> Charge:
         tilted_use = 0.0 if tilt is None or way.tilted is None else _WORTH * way.tilted / tilt.room
         return (mu / composed_filter.mu_left()) ** 2 + way.leak / room + tilted_use
 
-    # All candidates are sound: which one is taken is a matter of economy alone.
+    # All candidates are sound: which one is taken is a matter of economy only.
     mu, way = min(candidates, key=weigh)
     return attrs.evolve(
         charge,
@@ -299,7 +299,7 @@ def _claim(
     budget: tuple[float, float],
     fixed: tuple[float, float],
 ) -> ApproximateEvent:
-    """The events as one claim, at the least share of the budget that holds it and `fixed`."""
+    """The events as one claim, at the least fraction of the budget that holds it and `fixed`."""
     accountant = AutoAccountant(adjacency).compose_all(events)
 
     # The delta is rounded as it may be: the epsilon is what holds at that very delta.

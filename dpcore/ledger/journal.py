@@ -55,7 +55,9 @@ def canonical(data: Any) -> str:
 def chained(before: str, number: int, kind: str, body: str) -> str:
     """Return the digest of a row after the row whose digest is `before`."""
     first, second, third = map(encode_basestring_ascii, (before, kind, body))
-    text = f"[{first},{number},{second},{third}]"  # `canonical` of the four: texts alone are quick
+    text = (
+        f"[{first},{number},{second},{third}]"  # `canonical` of the four: texts by itself are quick
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -154,7 +156,7 @@ class Transaction:
 
     @property
     def highest(self) -> int:
-        """The number of the last row as it stands there, unchecked; 0 where there is none."""
+        """The number of the last row as it is there, unchecked; 0 where there is none."""
         (number,) = self._connection.execute("SELECT max(number) FROM journal").fetchone()
         return number or 0
 
@@ -166,7 +168,7 @@ class Transaction:
 
 
 def _row(columns: tuple[Any, ...], before: str, place: int) -> Row:
-    """A row that stands at `place` after the row whose digest is `before`.
+    """A row that is at `place` after the row whose digest is `before`.
 
     Raises:
         DamagedRowError: it was changed, or cannot be read.
@@ -237,4 +239,6 @@ class Journal(ABC):
 
     @abstractmethod
     def faults(self) -> list[str]:
-        """What is wrong with the place; empty if nothing is. Whoever reads the rows checks them."""
+        """What is wrong with the place; empty if nothing is. Anyone who reads the rows checks
+        them.
+        """

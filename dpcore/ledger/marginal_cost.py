@@ -151,7 +151,9 @@ def _points(
 
 
 def _informative_points(epsilons: Array, heights: Array, leak: float) -> tuple[Array, Array]:
-    """The points that tell of epsilon >= 0, as far as the leak alone does not cover the curve."""
+    """The points that say of epsilon >= 0, as far as the leak by itself does not cover the
+    curve.
+    """
     first = max(0, int(np.searchsorted(epsilons, 0.0, side="right")) - 1)
     last = int(np.searchsorted(-heights, -leak)) + 1  # the first that the leak covers, included
     need(
@@ -168,7 +170,7 @@ def _least_cost(
 ) -> float:
     """The least cost at which the Gaussian and leaks lie above the points and their chords."""
     if epsilons[0] > 0 or len(epsilons) < 2:
-        return math.inf  # the grid is too coarse to tell of epsilon = 0
+        return math.inf  # the grid is too coarse to say of epsilon = 0
     middle = 0.5 * (epsilons[:-1] + epsilons[1:])
     before = -np.expm1(epsilons[:-1] - middle)
     after = np.expm1(epsilons[1:] - middle)

@@ -1,4 +1,4 @@
-"""Recomputing: the sums that a ledger's rows must have come to, from their events alone."""
+"""Recomputing: the sums that a ledger's rows must have come to, from their events only."""
 
 from collections.abc import Callable, Iterable
 from functools import partial

@@ -1,6 +1,6 @@
 """Sharing: a ledger's file that several users of one machine may spend from.
 
-All of them are in the group of the folder. SQLite makes its rollback journal beside the file, with
+All of them are in the group of the folder. SQLite makes its rollback journal next to the file, with
 the file's mode, and any of the users may have to remove it after another's crash. So the folder
 must be writable for the group, without the sticky bit; it must not be for everybody, who could then
 put another file in the ledger's place. The file gets the folder's group and mode 0660.
@@ -34,7 +34,7 @@ def share(path: Path) -> None:
 
 
 def require_shareable(folder: Path) -> None:
-    """Raise `SharingError` unless the folder's group, and nobody else, may add and remove files."""
+    """Raise `SharingError` unless the folder's group, and no one else, may add and remove files."""
     need(os.name == "posix", SharingError, "users can share a ledger on POSIX systems only")
     mode = folder.stat().st_mode
     octal_mode = f"{stat.S_IMODE(mode):04o}"

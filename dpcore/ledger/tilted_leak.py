@@ -14,13 +14,13 @@ L of a direction leaves W_{s+c} at epsilon - L, whose mean under the first law i
 as long as :math:`D_{1+\theta}\le(1+\theta)c/2`: the list's divergence of order 1 + theta is at most
 that of the Gaussian it is charged as. That holds for whatever a Gaussian of squares c dominates;
 others are charged at least `least_squares`. A list that `gaussian_cover` covers with a leak lambda
-is made, by whoever knows neither side, of an experiment that tells all with probability lambda and
-else is that Gaussian (Blackwell). What follows the first branch is paid by lambda; on the second,
-the Gaussian's divergence is the one that counts.
+is made, by anyone who knows neither side, of an experiment that says all with probability lambda
+and else is that Gaussian (Blackwell). What follows the first branch is paid by lambda; on the
+second, the Gaussian's divergence is the one that counts.
 
 At a negative epsilon a curve is :math:`F(\epsilon)=1-e^\epsilon+e^\epsilon F'(-\epsilon)`, F' that
 of the other direction, and :math:`e^\epsilon W_s(-\epsilon)\le W_s(\epsilon)`: bounds for
-epsilon >= 0 in both directions tell of all.
+epsilon >= 0 in both directions say of all.
 """
 
 import math

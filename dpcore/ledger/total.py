@@ -13,7 +13,7 @@ Any list is charged as an (epsilon_0, delta_0) claim where nothing else serves i
 where the notion is `basic` (`dpcore.ledger.gaussian_cover`). An event that is known by an
 (epsilon_0, delta_0) claim only is, but for a leak of probability delta_0, an epsilon_0-DP event
 (Murtagh & Vadhan 2016, Lemma 3.2): it is charged as that, and delta_0 to `failures`, as is what a
-bound fails with over public coins.
+bound fails with over public randomness.
 
 Together they are (epsilon, delta)-DP. Let S be any set of complete histories, w the probability of
 no leak along one, P and Q the laws without leaks. The excess :math:`\Pr[S]-e^\epsilon\Pr'[S]` is
@@ -21,7 +21,7 @@ at most :math:`\int_S w\,(dP-e^\epsilon dQ)` plus the probability of a leak. The
 `failures`. The integrand is not positive on pure histories; on the others it adds up to at most the
 excess of the mechanism that stops where the composed filter would, which is delta - failures.
 
-A charge that `dpcore.ledger.gaussian_cover` made one Gaussian stands for a list that lies below it
+A charge that `dpcore.ledger.gaussian_cover` made one Gaussian represents a list that lies below it
 only together with what may follow, but for its leak. Then the excess of the others, by induction
 over what is left (`dpcore.ledger.marginal_cost`), is at most that of the filter's Gaussian and
 the leaks along a history; those are counted among the failures, too. A tilted leak adds at most its
@@ -85,7 +85,7 @@ class Total:
             epsilons and deltas add up, of any events).
         failures: The part of delta that is kept for failure probabilities; all of it for `basic`.
         order: Of `renyi`; by default the one that admits the most Gaussian releases.
-        tilted: The part of delta that is kept for tilted leaks; of `gaussian` alone.
+        tilted: The part of delta that is kept for tilted leaks; of `gaussian` only.
         slope: Of those, an integer >= 1; 0 without them.
     """
 
@@ -333,7 +333,7 @@ class Spent:
             return attrs.evolve(self, pure=None, composed=None, charges=1)
         reasons = dict.fromkeys([pure_refusal, composed_refusal])
         if not any(reasons):  # both paths were closed before
-            reasons = {"an earlier list was let through alone, so that nothing may follow it": None}
+            reasons = {"an earlier list was let through only, so that nothing may follow it": None}
         if not fits:
             reasons = {
                 f"failure probabilities would need {exact.rounded_up(failures):.6g} of delta in "
@@ -419,7 +419,7 @@ def _read_filter(start: F | None, data: dict[str, Any] | None) -> F | None:
 
 def _amount(path: Filter | None) -> float:
     """What a filter let through; infinite where it is closed."""
-    # The first of a filter's sums alone decides what is left of it.
+    # The first of a filter's sums by itself decides what is left of it.
     return math.inf if path is None else float(getattr(path, path.sums[0]))
 
 

@@ -1,4 +1,4 @@
-"""Metrics: what an evaluation tells of predictions on a hold-out, in all and by group."""
+"""Metrics: what an evaluation says of predictions on a hold-out, in all and by group."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
 """Metric: what an evaluation states of predictions on a hold-out, which are `HoldOutPredictions`.
 
-A metric is computed from private records. What it tells goes to the operator, unless it is paid
+A metric is computed from private records. What it says goes to the operator, unless it is paid
 for: `PricedMetric` (in `priced`) says how far one record moves it.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpcore.metrics.groups import Groups
 
 WHOLE = ""
-"""The name of what is told of all records."""
+"""The name of what is reported of all records."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -48,7 +48,7 @@ class HoldOutPredictions:
         predicted: In the file's units, clipped to the label range; or classes. Shape (n,).
         truth: Labels in the same units, shape (n,).
         target: The public range of labels, or the classes.
-        groups: The public groups; None where nobody asked for any.
+        groups: The public groups; None where no one asked for any.
         codes: Of every record, the number of its group; -1 where it is in none. Shape (n,).
         distribution: Of the scores, for metrics that need it.
         probabilities: That a model of classes states, where it does: shape (n, classes), in the
@@ -119,7 +119,7 @@ class Curve:
 
 
 class Metric(ABC):
-    """What is told of predictions on a hold-out."""
+    """What is reported of predictions on a hold-out."""
 
     needs_groups: ClassVar[bool] = False
     """Whether it is about groups."""
@@ -136,8 +136,10 @@ class Metric(ABC):
 
     @abstractmethod
     def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
-        """PRIVATE: what is told, by what it is about: `WHOLE`, or a group. At least one record."""
+        """PRIVATE: what is reported, by what it is about: `WHOLE`, or a group. At least one
+        record.
+        """
 
     def curve(self, hold_out: HoldOutPredictions) -> Curve | None:
-        """PRIVATE: a picture of what is told; None where there is none."""
+        """PRIVATE: a picture of what is reported; None where there is none."""
         return None

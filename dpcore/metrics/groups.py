@@ -1,4 +1,4 @@
-"""Groups: the cells of public columns, that metrics are told of one by one."""
+"""Groups: the cells of public columns, that metrics are reported of one by one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Groups:
         """Return the groups by some columns of a domain, features or not.
 
         Raises:
-            ParameterError: one is not declared, stands twice or has no public list of values; or
+            ParameterError: one is not declared, occurs twice or has no public list of values; or
                 there are too many groups.
         """
         declared = {**domain.columns, **domain.groups}

@@ -97,7 +97,7 @@ class RootMeanSquaredError(_PowerMean):
 
 @attrs.frozen
 class Accuracy(MeanMetric):
-    """The share of records whose class is predicted."""
+    """The proportion of records whose class is predicted."""
 
     def diameter(self, target: Range | Classes) -> float | None:
         """1 for classes; None for a range."""

@@ -64,7 +64,7 @@ class PaidEvaluation:
         need(
             adjacency.replaces,
             NoClaimError,
-            f"a private look needs a public hold-out size; {secret}",
+            f"a paid evaluation needs a public hold-out size; {secret}",
             "evaluate.private",
         )
         records = hold_out_size(domain.records, holdout)
@@ -86,8 +86,9 @@ class PaidEvaluation:
                 metric,
                 "evaluate",
             )
-        # The models are fixed by their answers before the look. So replacing a record moves these
-        # statistics only if it is held out, and then by the metric's own theorem.
+        # The models are fixed by their answers before the paid evaluation. So replacing a record
+        # moves these statistics only if it is in the hold-out, and then by the metric's own
+        # theorem.
         sensitivity = Sensitivity(
             value=priced_metric.sensitivity(domain.labels, records),
             distance=Distance.L1,

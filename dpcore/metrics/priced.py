@@ -1,6 +1,6 @@
 """PricedMetric: a metric that can be paid for, since one record moves its statistic a little.
 
-Without a price it goes to the operator alone. Where a spec pays for it (`evaluate.private`), its
+Without a price it goes to the operator only. Where a spec pays for it (`evaluate.private`), its
 *statistic* over the hold-out is released with noise of its sensitivity.
 """
 
@@ -41,7 +41,7 @@ class PricedMetric(Metric):
         return f"{name} over the hold-out, a statistic of bounded sensitivity"
 
     def stated(self, statistic: float) -> float:
-        """Return what is told of a released statistic: here the statistic itself."""
+        """Return what is reported of a released statistic: here the statistic itself."""
         return statistic
 
     def about(self, target: Range | Classes) -> bool:

@@ -1,4 +1,6 @@
-"""What a model publishes: lines, shapes, tables of numbers, error bars, and how it shows them."""
+"""What a model publishes: lines, shapes, tables of numbers, confidence intervals, and how it shows
+them.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -47,8 +47,8 @@ def _rows(values: Any) -> NDArray[np.float64]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Picture:
-    """A picture as data: `Lines`, `IntervalPicture`, `Points` or `Matrix`. Whoever shows it draws
-    it.
+    """A picture as data: `Lines`, `IntervalPicture`, `Points` or `Matrix`. Anyone who shows it
+    draws it.
 
     Args:
         title: A few words.
@@ -106,7 +106,7 @@ class Matrix(Picture):
 
 @attrs.frozen(kw_only=True, eq=False)
 class Description:
-    """What people are shown of a release besides its arrays.
+    """What people are shown of a release also its arrays.
 
     Args:
         tables: By name, empty where there is one; published as files, like those of statistics.
@@ -117,7 +117,7 @@ class Description:
     pictures: tuple[Picture, ...] = ()
 
     def settled(self) -> "Description":
-        """Return a copy that shares nothing with this one, and is made of plain values alone.
+        """Return a copy that shares nothing with this one, and is made of plain values only.
 
         Raises:
             ContractError: a table's name or a picture's class is none that can be shown.
@@ -138,7 +138,7 @@ class Description:
 class Described(Published, Protocol):
     """What a release publishes, with tables and pictures of it for people to look at.
 
-    The object's class extends this one: a method of that name alone is no description.
+    The object's class extends this one: a method of that name by itself is no description.
     """
 
     def description(self) -> Description:

@@ -1,9 +1,10 @@
-r"""Error bars of a linear model, from the noise alone: what the same fit without noise would say.
+r"""Confidence intervals of a linear model, from the noise only: what the same fit without noise
+would say.
 
 Everything here is a function of released answers and public facts. Coefficients c are published as
 :math:`c^\circ+z`, with :math:`c^\circ` those of the same fit on the same records without noise.
 
-Plugins bring such bars, each by the law of its noise.
+Plugins bring such intervals, each by the law of its noise.
 """
 
 import math
@@ -24,14 +25,14 @@ NOISE_OF_FIT = (
 )
 
 
-NONE = "no error bars"
+NONE = "no confidence intervals"
 
 
 class NoiseIntervals(ABC):
     """What the noise did to a model's coefficients: public.
 
     Args:
-        rounding: How far each coefficient lies from what was rounded to a grid, beside the noise.
+        rounding: How far each coefficient lies from what was rounded to a grid, next to the noise.
     """
 
     rounding: float
@@ -75,7 +76,7 @@ class NoiseIntervals(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """Return the bars in one sentence, at 95 %."""
+        """Return the intervals in one sentence, at 95 %."""
 
 
 @final
@@ -103,7 +104,7 @@ class NoIntervals(NoiseIntervals):
         raise ContractError(f"this model has no error bars: {self.reason}")
 
     def describe(self) -> str:
-        """Say that there are no bars, and why."""
+        """Say that there are no intervals, and why."""
         return f"{NONE}: {self.reason}"
 
 

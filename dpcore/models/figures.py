@@ -1,4 +1,5 @@
-"""Figures: what a release publishes that predicts nothing: tables of numbers with error bars.
+"""Figures: what a release publishes that predicts nothing: tables of numbers with confidence
+intervals.
 
 A bar is a function of answers and public facts. It says what it covers, and what not.
 """
@@ -26,7 +27,7 @@ NOISE_ONLY = (
 
 NOT_STATED = "not stated"
 UNSTATED_NOISE = f"intervals are {NOT_STATED}: the mechanism does not say how wide its noise is"
-"""What stands in place of a bar, and of all bars of a table, where the noise is of unknown law."""
+"""What is in place of a bar, and of all intervals of a table, where the noise is of unknown law."""
 NOISE = "noise"
 """The kind of an interval: where a number lies without the noise that was added to it."""
 
@@ -40,7 +41,7 @@ BY_INVERSION = "all values that a test with the law of the noise and of sampling
 """How an interval of that kind is found."""
 
 NOTHING = "says nothing"
-"""What stands in place of an interval about the population that would be of any width."""
+"""What is in place of an interval about the population that would be of any width."""
 
 ESTIMATE, LOW, HIGH, DISPLAY = "estimate", "low", "high", "display"
 _ENDS = {LOW: -1, HIGH: 1, f"{POPULATION}_{LOW}": -1, f"{POPULATION}_{HIGH}": 1}  # rounded outwards
@@ -88,10 +89,10 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         joint: Whether all intervals of the table hold together at that level.
         covers: What an interval includes, in words.
         display: The same numbers made consistent (no negative count, the known total), for readers
-            alone: they are biased, so that further estimates start from the unbiased numbers.
+            only: they are biased, so that further estimates start from the unbiased numbers.
         population: Intervals that include sampling error too, where they were asked for.
-        kind: What `low` and `high` are about: `noise`, `population` where that alone is told, or
-            `test`, whose numbers have no intervals.
+        kind: What `low` and `high` are about: `noise`, `population` where that by itself is
+            reported, or `test`, whose numbers have no intervals.
         unbiased: The estimates before negative ones became 0 in `estimate`; None where no number
             is cut.
         dates: Rows whose numbers are days since 1970-01-01, which are printed as dates.
@@ -153,7 +154,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     @property
     def stated(self) -> bool:
-        """Whether the intervals are stated: not where the law of the noise is unknown."""
+        """Whether the intervals are stated: not where the distribution of the noise is unknown."""
         return not self.covers.startswith(UNSTATED_NOISE)
 
     def unstated(self) -> Figures:
@@ -164,7 +165,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         )
 
     def of_population(self) -> Figures:
-        """The same numbers, with the intervals of the population alone where there are some."""
+        """The same numbers, with the intervals of the population only where there are some."""
         if (intervals := self.population) is None:
             return self
         fields = {
@@ -183,7 +184,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         precise = [
             digits_within(*ends, digits) for ends in zip(columns[LOW], columns[HIGH], strict=True)
         ]
-        # By both ends: one that is infinite alone is an end, and none is told where both are.
+        # By both ends: one that is infinite by itself is an end, and none is given where both are.
         unknown = {
             f"{kind}{name}": [
                 pair == (-math.inf, math.inf)
@@ -207,7 +208,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
                 NOT_STATED if name in (LOW, HIGH) and self.kind != POPULATION else NOTHING,
             )
         }  # fmt: skip
-        # The first number of a row is one that can be: the other one stands at its end.
+        # The first number of a row is one that can be: the other one is at its end.
         if self.unbiased is not None:
             rows = zip(texts[ESTIMATE], texts[HIGH], self.unbiased < 0, self.capped, strict=True)
             texts[ESTIMATE] = [
@@ -218,7 +219,9 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     @property
     def capped(self) -> NDArray[np.bool_]:
-        """Which numbers are larger than possible: their bars were cut below them. Shape (rows,)."""
+        """Which numbers are larger than possible: their intervals were cut below them. Shape
+        (rows,).
+        """
         # An interval about the population may end elsewhere, and says nothing of these records.
         is_cut = self.unbiased is not None and self.kind == NOISE
         return (self.estimate > self.high) & is_cut
@@ -263,7 +266,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         return {"columns": columns, "intervals": intervals}
 
     def settled(self) -> Figures:
-        """Return a copy that shares nothing with this one, and is made of plain values alone."""
+        """Return a copy that shares nothing with this one, and is made of plain values only."""
         display, unbiased, intervals = self.display, self.unbiased, self.population
         return Figures(
             about={str(name): tuple(map(_simple, cells)) for name, cells in self.about.items()},
@@ -305,7 +308,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         intervals = f"{_describe_intervals_of(self, self.estimate.size)}{cut}"
         if self.population is None:
             return intervals
-        # Two kinds of intervals: each says which columns it stands in.
+        # Two kinds of intervals: each says which columns it is in.
         wider = _describe_intervals_of(self.population, self.estimate.size)
         low, high = list(_ENDS)[2:]
         return f"{LOW} to {HIGH}: {intervals}. {low} to {high}: {wider}"
@@ -335,7 +338,7 @@ class Statistics(Shown):
         return cls(tables={"": figures})
 
     def settled(self) -> Statistics:
-        """Return a copy that shares nothing with this one, and is made of plain values alone."""
+        """Return a copy that shares nothing with this one, and is made of plain values only."""
         return Statistics(
             tables={str(name): Figures.settled(table) for name, table in self.tables.items()}
         )

@@ -40,7 +40,7 @@ class LinearModel(ShownModel):
     Args:
         features: phi; the encoded columns themselves if left out.
         coefficients: Shape (width,), for centred labels.
-        noise_intervals: What the noise did to them; public, and no more than `coefficients` tell.
+        noise_intervals: What the noise did to them; public, and no more than `coefficients` say.
     """
 
     domain: Domain
@@ -57,7 +57,7 @@ class LinearModel(ShownModel):
         return self._by_rows(encoded, lambda phi: phi @ self.coefficients)
 
     def coefficient_errors(self) -> NDArray[np.float64]:
-        """Return the standard error of each coefficient, from the noise alone; shape (width,).
+        """Return the standard error of each coefficient, from the noise only; shape (width,).
 
         Raises:
             ContractError: there are none, and why.

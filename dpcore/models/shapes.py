@@ -23,9 +23,9 @@ class Shape:
             nothing; noise and chance in the choice of records count.
         rare: At which points of the first column less than 1 % of records are released to be.
         importance: Root mean square of the values, over points as frequent as the released shares
-            say; floor: what noise alone makes of it.
+            say; floor: what noise by itself makes of it.
         p_value: Of an importance so large, of a column that says nothing.
-        found: Whether it stands out of noise and chance, by the rule of the model's learner.
+        found: Whether it is out of noise and chance, by the rule of the model's learner.
     """
 
     columns: tuple[str, ...]

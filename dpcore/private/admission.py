@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dpcore.claims.plan.request import Request
 
 _SEALED = (
-    "a sealed run takes files and queries alone, as nobody can check who chose a table's types: "
+    "a sealed run takes files and queries only, as no one can check who chose a table's types: "
     "hand over dpcore.read_csv(PATH), read_parquet or read_sql"
 )
 
@@ -29,7 +29,7 @@ def admit(request: Request, table: Table | Source | DeclaredSource) -> Table | S
 
     Raises:
         SourceError: as `admit_to`; or a sealed run was handed a table; or the source's schema does
-            not fit, which a sealed run tells with its `ReleaseError`.
+            not fit, which a sealed run says with its `ReleaseError`.
     """
     if isinstance(table, DeclaredSource):
         table = table.open(request.domain, refuse=request.records.on_invalid == "refuse")
@@ -43,9 +43,9 @@ def admit(request: Request, table: Table | Source | DeclaredSource) -> Table | S
 def require_apart(domain: Domain, private: Any, public: Mapping[str, Any]) -> None:
     """Refuse a file of private records that is declared public too, before anything is spent.
 
-    Places of files alone are compared. What their records say never is: whoever declares a guess as
-    public would learn, unpaid and as often as asked, whether the private records are what he
-    guesses. Whom public records are about stays a premise.
+    Places of files by itself are compared. What their records say never is: anyone who declares a
+    guess as public would learn, unpaid and as often as asked, whether the private records are what
+    he guesses. Whom public records are about stays a premise.
 
     Args:
         private: A table, a source or a file that is not open yet.
@@ -60,7 +60,7 @@ def require_apart(domain: Domain, private: Any, public: Mapping[str, Any]) -> No
         need(
             file is None or record_file is None or not _is_one(file, record_file),
             SpecError,
-            "the private records themselves: declare as public what is about nobody in them",
+            "the private records themselves: declare as public what is about no one in them",
             ("data", "public", name),
         )
 
@@ -72,7 +72,7 @@ def _file_of(domain: Domain, records: Any) -> Path | None:
 
 
 def _is_one(first: Path, second: Path) -> bool:
-    # A file that is not there is refused by whoever reads it.
+    # A file that is not there is refused by anyone who reads it.
     with contextlib.suppress(OSError):
         # A folder holds what is in it.
         return (

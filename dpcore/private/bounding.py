@@ -2,7 +2,7 @@ r"""Bounding: of each person at most k records are kept, by a secret choice.
 
 Every record gets a secret word as its tag, and of each person the k records with the smallest tags
 stay. The tags are independent of the records, so that for every value of them a person's choice
-depends on that person's records alone. Datasets that differ in one person's records therefore
+depends on that person's records only. Datasets that differ in one person's records therefore
 differ in at most k records of that person after the choice, and in nothing else: whatever holds for
 every such pair holds for the mixture over tags, by joint convexity.
 
@@ -145,7 +145,7 @@ class Bounding:
         return PersonCodes(codes=codes, persons=len(self._numbers))
 
     def __reduce__(self) -> Any:
-        raise SourceError("an engine with other processes cannot tell persons apart: use local")
+        raise SourceError("an engine with other processes cannot distinguish persons : use local")
 
 
 def bounded(column: Any, limit: int, tags: Words) -> PersonCodes:

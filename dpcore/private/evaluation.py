@@ -2,8 +2,8 @@
 
 A published model predicts the hold-out itself. Of a function only answers at public points are
 published, and asking its oracle at the hold-out would be asking at private ones: oracles opened for
-the evaluation alone, with coins of their own, stand in for it. Their answers have the law of the
-published ones, are seen by the operator only, and are no part of what the guarantee covers.
+the evaluation only, with randomness of their own, stand in for it. Their answers have the law of
+the published ones, are seen by the operator only, and are no part of what the guarantee covers.
 """
 
 import copy
@@ -43,9 +43,9 @@ PRIVATE, CONSTANT, WITHOUT_NOISE = "private", "constant", "without noise"
 def _typical_label(
     domain: Domain, train: Records | EngineRecords
 ) -> tuple[float, NDArray[np.float64]]:
-    """What a constant predictor says, and shares of classes (none of a number); behind an engine of
-    labels rounded to 2^-30 of M."""
-    # Records in memory tell their own summary. An engine only folds exact sums: labels are rounded.
+    """What a constant predictor says, and proportions of classes (none of a number); behind an
+    engine of labels rounded to 2^-30 of M."""
+    # Records in memory say their own summary. An engine only folds exact sums: labels are rounded.
     if isinstance(train, Records) and not domain.classes:
         return domain.labels.typical(train.labels), np.zeros(0)
     codes = max(domain.classes, 1)
@@ -63,7 +63,7 @@ def _typical_label(
 
 
 def _label_totals(domain: Domain, block: Records) -> tuple[Exact]:
-    """The sum of a block's labels, or how often each class stands in it."""
+    """The sum of a block's labels, or how often each class is in it."""
     if not domain.classes:
         units = np.rint(np.ldexp(block.labels / domain.label_bound, -_PLACES)).astype(np.int64)
         return (Exact.of([int(units.sum())], _PLACES),)
@@ -73,11 +73,11 @@ def _label_totals(domain: Domain, block: Records) -> tuple[Exact]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Evaluation:
-    """PRIVATE: what the operator is told of models on the hold-out.
+    """PRIVATE: what the operator is reported of models on the hold-out.
 
     Args:
         figures: {release: {metric: {"private": ..., "constant": ..., "without noise": ...}}}; what
-            is told of a group stands under "METRIC of GROUP".
+            is reported of a group is under "METRIC of GROUP".
         curves: Pictures of private models: {release: {metric: Curve}}.
     """
 
@@ -107,10 +107,10 @@ def evaluation(
 
     Args:
         metrics: By name.
-        groups: Groups of records, each of which gets metrics beside those of all records.
+        groups: Groups of records, each of which gets metrics next to those of all records.
 
     Raises:
-        RequestError: a metric needs what a release's model does not tell.
+        RequestError: a metric needs what a release's model does not say.
     """
     opened = outcome.opened
     if not len(opened.hold_out):
@@ -123,7 +123,7 @@ def evaluation(
         truth=truth,
         target=domain.labels,
         groups=groups,
-        # The number of every record's group; 0 where nobody asked for groups.
+        # The number of every record's group; 0 where no one asked for groups.
         codes=np.zeros(len(opened.hold_out), np.intp)
         if groups is None
         else joined([groups.codes(table) for table, _ in opened.hold_out.batches()]),
@@ -139,10 +139,11 @@ def evaluation(
         handover.keep(scheduled.name, outcome.models[scheduled.name])
         if not promises(scheduled.learner, Model):
             continue
-        # Secret coins of their own: stand-ins must not repeat the noise of the published answers.
+        # Secret randomness of their own: stand-ins must not repeat the noise of the published
+        # answers.
         conversation = Conversation(
             number=number,
-            records=cast(Records, opened.train),  # folds alone, as in the run
+            records=cast(Records, opened.train),  # folds only, as in the run
             randomness=outcome.randomness,
             secret=SecretRandomness.draw(),
             reuse=reuse,
@@ -191,13 +192,13 @@ def _collect_inputs(
     """PRIVATE: what metrics need of a model, and of the same without noise: numbers of every
     record, made of its cells batch by batch."""
     scheduled, kind = release.scheduled, kind_of(release.scheduled)
-    # Predictions alone suffice: even a function's stand-ins give those.
+    # Predictions only suffice: even a function's stand-ins give those.
     if not any(
         metric.needs_distribution or metric.needs_probabilities for metric in metrics.values()
     ):
         private, exact = kind.predict_holdout(release, conversation, model, holdout)
         return {"predicted": private}, {"predicted": exact}
-    # None of a function, which tells neither laws nor probabilities: the first batch refuses it.
+    # None of a function, which says neither laws nor probabilities: the first batch refuses it.
     noiseless = cast(Model, kind.fit_without_noise(release, conversation))
     batches = [
         _batch_inputs(scheduled, metrics, model, noiseless, table) for table, _ in holdout.batches()
@@ -219,7 +220,7 @@ def _batch_inputs(
     distribution_metric = _first(metrics, "needs_distribution")
     if distribution_metric:
         distribution = _law(scheduled, model, noiseless, table, distribution_metric)
-        # Without noise a score is sure: the same means and no spread.
+        # Without noise a score is sure: the same means and no dispersion.
         inputs = (
             {"distribution": distribution},
             {

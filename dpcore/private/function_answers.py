@@ -99,7 +99,7 @@ def fit_function(release: IsolatedRelease, conversation: Conversation) -> Expans
     except UNREADABLE:
         raise
     except Exception as error:
-        # The text of an error may quote a record, so only its type is told.
+        # The text of an error may quote a record, so only its type is reported.
         cause = type(error).__name__
     if cause:
         # `from None` below: a chained traceback would show what the message hides.

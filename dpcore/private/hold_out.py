@@ -99,7 +99,7 @@ class SpooledHoldOut(HoldOut):
 
 
 class KeptPart(Part):
-    """A part that can be read once alone, and what was read of it, on disk until this object goes.
+    """A part that can be read once only, and what was read of it, on disk until this object goes.
 
     Args:
         names: The declared columns.
@@ -124,7 +124,7 @@ class KeptPart(Part):
                 yield pickle.loads(self._spool.read(place, size))  # noqa: S301  # own bytes
             return
         # The first pass copies the declared columns while the caller reads. A pass that breaks off
-        # never counts as complete, so nobody reads half a part.
+        # never counts as complete, so no one reads half a part.
         for batch in self._part.batches():
             table = columns_by_name(batch)
             columns = {name: cells(table[name]) for name in self._names if name in table}

@@ -1,7 +1,7 @@
 """Opening: records are encoded, counted and split; in memory, or behind an engine.
 
 A table is shuffled in secret and split by positions. Records behind an engine stay where they are:
-the split is a `Selection` by the same secret words, so that the same records are held out.
+the split is a `Selection` by the same secret words, so that the same records are in the hold-out.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def open_table(request: Request, table: Table, secret: SecretRandomness) -> Open
         holdout, train = order[:cut], order[cut:]
     else:
         # The number of records is private, so each record, or each person, gets one coin: a
-        # neighbour changes one side of the split alone. A cut at a share of the count would move
-        # other records when one is added.
+        # neighbour changes one side of the split only. A cut at a proportion of the count would
+        # move other records when one is added.
         is_out = secret.runtime("split").uniform(person_codes.persons) < request.records.holdout
         is_out = is_out[owners][order]
         holdout, train = order[is_out], order[~is_out]
@@ -126,7 +126,7 @@ def open_source(
 ) -> Opened:
     """Hand a source over to an engine, and read the hold-out once more, into a spool.
 
-    Where there is a hold-out of a source that can be read once alone, what is read is kept on disk
+    Where there is a hold-out of a source that can be read once only, what is read is kept on disk
     until the hold-out is known.
 
     Raises:
@@ -180,8 +180,8 @@ def _open_watched(
     )
     _require_count(domain, person_codes.rows.size)
     person_codes = person_codes.only(np.concatenate(masks) if masks else None)
-    # One coin per person, in the order in which persons first appear: persons are held out whole.
-    # Where a row is the unit, each has a coin of its own.
+    # One coin per person, in the order in which persons first appear: persons are in the hold-out
+    # whole. Where a row is the unit, each has a coin of its own.
     is_out = np.zeros(person_codes.persons, dtype=np.bool_)
     hold_out: HoldOut = _NONE
     if request.records.holdout:
@@ -209,7 +209,7 @@ def _tags(secret: SecretRandomness) -> Words:
 
 @attrs.frozen(eq=False, repr=False)
 class _Watched(Part):
-    """A part that tells, as it is read in the order of the source, whose its rows are, and which
+    """A part that says, as it is read in the order of the source, whose its rows are, and which
     of them count."""
 
     part: Part
@@ -219,7 +219,7 @@ class _Watched(Part):
 
     @property
     def stays(self) -> bool:
-        """Yes: what it tells goes to objects that this process holds."""
+        """Yes: what it says goes to objects that this process holds."""
         return True
 
     def batches(self) -> Iterator[Columns]:
@@ -244,8 +244,8 @@ def _encoding(request: Request) -> Encoding:
 
 
 def _require_count(domain: Domain, count: int) -> None:
-    # A declared count is public, so a mismatch may be told. Of a limit the real count is private
-    # and stays out of the message.
+    # A declared count is public, so a mismatch may be reported. Of a limit the real count is
+    # private and stays out of the message.
     if domain.exact is not None and count == 0:
         raise SourceError(
             f"{domain.exact} records are declared, the source has none (a file of a header and no "
@@ -286,7 +286,7 @@ def _read_holdout(
     """PRIVATE: the declared columns of the chosen records, read once more."""
     holdout = SpooledHoldOut(domain, folder)
     for first, batch, rows in _locate_batches(parts, counts, counting_column(domain)):
-        # Only held-out rows reach the spool, and only the declared columns of them.
+        # Only hold-out rows reach the spool, and only the declared columns of them.
         indices = np.flatnonzero(selection.contains(first, rows))
         table = derive_columns(domain, batch)
         holdout.add({name: cells(table[name])[indices] for name in domain.rules}, indices.size)
@@ -306,7 +306,7 @@ def _locate_batches(
             yield first, table, rows
             first += rows
         offset += count
-        # Places would no longer mean the records that were loaded, so held-out records could be
+        # Places would no longer mean the records that were loaded, so hold-out records could be
         # among the learners' too.
         if first != offset:
             raise SourceError("a part of the source has changed since it was read")

@@ -20,15 +20,16 @@ from dpcore.transcript.isolated_copies import Arrays
 class Outcome(Shown):
     """What a run published, and (private) what it opened.
 
-    Copies and pickles hold what was published alone.
+    Copies and pickles hold what was published by itself.
 
     Args:
         models: By release name, rebuilt from the answers; tables, or an object of another class,
             where nothing is predicted.
         arrays: Of the models, by release name: what the replay compared, and files are made of.
         descriptions: What models hand over to be shown, by release name.
-        answers: By release name, in order of asking; "evaluation" holds a private look's.
-        guarantee: Of this run; `none` if its coins were known or its door was not private.
+        answers: By release name, in order of asking; "evaluation" holds a paid evaluation's.
+        guarantee: Of this run; `none` if its randomness was known or its release boundary was not
+            private.
         randomness: The published key.
         note: Why the answers were not replayed in a clean process, or empty.
         opened: PRIVATE: for the operator's own evaluation.

@@ -3,8 +3,8 @@
 A release `of` another one publishes statistics of such records: errors by group, say. It is priced
 like any release, by bounds on what one record changes, since
 
-* the model is a function of answers that came through the door before; and given it
-* each evaluated record is a function of one record of the hold-out, computed from that row alone.
+* the model is a function of answers that came through the release boundary before; and given it
+* each evaluated record is a function of one record of the hold-out, computed from that row only.
 
 So neighbours among records are neighbours among evaluated records, whatever the model is, and costs
 add up (adaptive composition), although no record is both in the learners' part and in the hold-out.

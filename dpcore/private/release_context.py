@@ -2,7 +2,7 @@
 
 Releases of one run that ask the same thing of the same records compute it once (`Reuse`). A private
 function is pure: what it returns is determined by the learner's fields, the query, the public facts
-and the records, unless it reads its secret coins, which are never the same twice. Only noise
+and the records, unless it reads its secret randomness, which are never the same twice. Only noise
 differs between such releases, and every one draws its own.
 """
 
@@ -38,7 +38,7 @@ class Reuse:
     Two computations count as the same where the learner, the query and the public facts are the
     same down to the last byte of their serialised fields; whatever cannot be serialised is computed
     anew. Queries with `args` follow earlier answers, and those with `sampling` see records drawn
-    for one ask alone: neither are kept.
+    for one ask only: neither are kept.
     """
 
     def __init__(self) -> None:
@@ -58,15 +58,16 @@ class Reuse:
             learner: Before any copy of it has seen records.
             secret: What `statistic` has; if it reads them, its result is not kept.
         """
-        # The secret coins are no part of the key: a result that depended on them is never stored.
+        # The secret randomness are no part of the key: a result that depended on them is never
+        # stored.
         facts = (public.domain, public.randomness.key, public.mu)
         once = query.args is not None or query.sampling is not None
         key = () if once else fingerprint(learner, query, *facts)
         if key in self._values:
             return cast(Value, self._values[key])
         result = compute()
-        # A computation that read its secret coins must be done again, with the coins of its own
-        # ask: two releases with common randomness would no longer compose as independent
+        # A computation that read its secret randomness must be done again, with the randomness of
+        # its own ask: two releases with common randomness would no longer compose as independent
         # mechanisms.
         if key and not secret.read:
             self._values[key] = result
@@ -74,7 +75,7 @@ class Reuse:
 
 
 Private = Callable[..., Any]
-"""A private function: query, records, public facts and learner coins to a value."""
+"""A private function: query, records, public facts and learner randomness to a value."""
 
 
 class ReleaseBoundary(Protocol):
@@ -95,12 +96,12 @@ def through_mechanism(
 def wide_open(
     planned_query: PlannedQuery, query: Query, value: NDArray[Any] | Exact, noise: Stream
 ) -> NDArray[Any]:
-    """The release without its noise: no privacy at all, for the operator's comparison alone."""
+    """The release without its noise: no privacy at all, for the operator's comparison only."""
     return planned_query.noiseless(np.asarray(value), query)
 
 
 def do_nothing() -> None:
-    """Do nothing, in the place of a function that tells the progress."""
+    """Do nothing, in the place of a function that says the progress."""
 
 
 class PastSums:
@@ -133,14 +134,14 @@ class PastSums:
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Conversation:
-    """PRIVATE: one release's records, coins and door.
+    """PRIVATE: one release's records, randomness and release boundary.
 
     Args:
-        number: Of the release among the run's, so that its coins are its own.
+        number: Of the release among the run's, so that its randomness is its own.
         records: The learners' part; behind an engine, `EngineRecords` in their place.
         randomness: The public side's.
         hidden: The private side's own object of the same coins: what a private function keeps
-            there, nobody publishes.
+            there, no one publishes.
         points: Encoded points that a function is asked about; None for other releases.
         reuse: What the run's releases computed before.
         progress: Called after every answer.
@@ -163,7 +164,7 @@ class Conversation:
     stand_in: Private | None = None
 
     def private(self, release: IsolatedRelease) -> tuple[Private, Public]:
-        """PRIVATE: the private function and its public facts: copies, and coins of its own."""
+        """PRIVATE: the private function and its public facts: copies, and randomness of its own."""
         # The copies come from bytes written before any record was opened: what the private function
         # leaves in them is lost with them.
         learner, part = release.before.copy()
@@ -171,20 +172,24 @@ class Conversation:
         return self.stand_in or learner.statistic, public
 
     def learner_randomness(self, query: Query, number: int) -> LearnerRandomness:
-        """The coins that the private function may use in one ask, by query and its number."""
+        """The randomness that the private function may use in one query, by query and its
+        number.
+        """
         return self.secret.learner(self.number, query.name, number)
 
     def noise(self, query: Query, number: int) -> Stream:
-        """The stream from which the mechanism draws the noise of one ask; nobody else reads it."""
+        """The stream from which the mechanism draws the noise of one query; no one else reads
+        it.
+        """
         return self.secret.noise(self.number, query.name, number)
 
     def select_records(self, query: Query, number: int) -> Records:
-        """What one ask sees of the records.
+        """What one query sees of the records.
 
         Of a table the places are those after the secret shuffle, behind an engine those in the
         source: another draw of the same law.
         """
-        # Amplification by sampling assumes that each ask draws its own sample, in secret: the
+        # Amplification by sampling assumes that each query draws its own sample, in secret: the
         # stream is named by release, query and number, and no learner sees it.
         if query.sampling is None:
             return self.records

@@ -81,10 +81,11 @@ def run(
     secret = SecretRandomness.draw() if secret is None else secret
     if reservation is not None:
         _begin(plan, reservation, secret, release_through)
-    # Secret coins serve one run. Noise that is drawn twice from one stream could be subtracted.
+    # Secret randomness serve one run. Noise that is drawn twice from one stream could be
+    # subtracted.
     secret.begin()
     sealed = plan.request.records.sealed
-    step = do_nothing if sealed else progress  # of a sealed run no more is told than its end
+    step = do_nothing if sealed else progress  # of a sealed run no more is given than its end
     # An engine of the caller's stays open; one that is made here is closed, and its spools go.
     with (
         LocalEngine() if engine is None else contextlib.nullcontext(engine) as holder,
@@ -104,7 +105,7 @@ def require_fit(
 
     Raises:
         RequestError: a learner needs all records in one memory, which the engine lacks; it is
-            not ready; it tells of a run that is sealed; or it cannot add what is asked.
+            not ready; it says of a run that is sealed; or it cannot add what is asked.
     """
     is_engine, way = isinstance(engine, Engine), "LocalEngine() or one of dpcore_engines"
     need(is_engine, "a run", f"an engine: {way}", "engine", describe_type(engine))
@@ -145,7 +146,7 @@ def _release_records(
     replaying: Replayer,
 ) -> Outcome:
     """PRIVATE inside: from the records to what is published."""
-    # A bound that fails with a probability over the public coins needs new ones for each run.
+    # A bound that fails with a probability over the public randomness needs new ones for each run.
     randomness = PublicRandomness.draw() if plan.randomness is None else plan.randomness.again()
     domain = plan.request.domain
     # It starts before a record is opened, and compares before anything leaves this block.
@@ -166,12 +167,12 @@ def _release_records(
     code = (type(engine), *code)
     guarantee = _guarantee(plan, secret, table, code, replayed.place, engine.premises)
     if release_through is not through_mechanism:
-        # Fail closed: an outcome keeps its guarantee only through the one private door.
+        # Fail closed: an outcome keeps its guarantee only through the one private release boundary.
         guarantee = guarantee.with_provenance(voided="the answers did not come from the mechanism")
     names = [entry.name for entry in releases]
     answers_by_release = dict(zip(names, answers, strict=True))
     values = {name: tuple(a.value for a in group) for name, group in answers_by_release.items()}
-    # The paid look comes last: it may use the models, and no model may use it.
+    # The paid evaluation comes last: it may use the models, and no model may use it.
     if plan.schedule.evaluation and (paid_evaluation := plan.request.evaluation) is not None:
         from dpcore.claims.plan.request import RELEASE
         from dpcore.private.paid_evaluation import evaluate_paid
@@ -215,12 +216,12 @@ def open_function(
     releases = isolate(plan.schedule.releases)
     if len(releases) > 1 or isinstance(releases[0].scheduled.learner, Learner):
         raise ContractError("only a plan of one function release can be opened; run it")
-    # Secure coins that the caller holds could be used for a second oracle, and the difference
+    # Secure randomness that the caller holds could be used for a second oracle, and the difference
     # of two answers with equal noise is exact.
     need(
         secret is None or not secret.secure,
         ContractError,
-        "an oracle draws secret coins of its own: give none",
+        "an oracle draws secret randomness of its own: give none",
     )
     records = admit(plan.request, table)
     secret = SecretRandomness.draw() if secret is None else secret
@@ -265,7 +266,7 @@ def _begin(
     need(
         secret.secure and release_through is through_mechanism,
         ContractError,
-        "known coins or another door guarantee nothing a ledger could hold",
+        "known randomness or another release boundary guarantee nothing a ledger could hold",
     )
     reservation.begin(plan.charge())
 
@@ -278,7 +279,7 @@ def _guarantee(
     replayed: str,
     engine_premises: tuple[str, ...] = (),
 ) -> Guarantee:
-    """The plan's, on the premises of the door through which the records came."""
+    """The plan's, on the premises of the release boundary through which the records came."""
     # A table by its class: it holds records.
     boundaries = plan.components.distributions((type(table), *code))
     moments = [rule.premise(name) for name, rule in plan.request.domain.dates.items()]
@@ -287,7 +288,7 @@ def _guarantee(
         distributions=dict(sorted({**boundaries, **provenance.distributions}.items())),
         boundary_premises=(*premises_of(table), *moments, *engine_premises),
         replayed=replayed,
-        voided=provenance.voided if secret.secure else "secret coins are known",
+        voided=provenance.voided if secret.secure else "secret randomness are known",
     )
 
 

@@ -1,10 +1,11 @@
 """The runtime: opens records, and lets nothing but released answers reach the public part.
 
-Every answer passes a door; the only door whose answers a guarantee covers is `through_mechanism`.
+Every answer passes a release boundary; the only release boundary whose answers a guarantee covers
+is `through_mechanism`.
 
-Answers of learners: they ask through the door until they have no more to ask.
+Answers of learners: they ask through the release boundary until they have no more to ask.
 
-The model of a run is rebuilt from the answers alone (`dpcore.transcript.rebuild`).
+The model of a run is rebuilt from the answers only (`dpcore.transcript.rebuild`).
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def collect_answers(
     answers: list[Answer] = []
     state: State = speaker.start(public)
     while (question := speaker.ask(state)) is not None:
-        # A copy that nobody can write to: the private function cannot change the ask that the
+        # A copy that no one can write to: the private function cannot change the query that the
         # public part goes on with.
         query = frozen(question)
         planned_query, number = queries.next(query)
@@ -90,7 +91,7 @@ def collect_answers(
             conversation.select_records(query, number),
         )
         # Equal releases on the same records share one computation, never the noise: the
-        # mechanism below draws from the stream of this release and this ask.
+        # mechanism below draws from the stream of this release and this query.
         compute = partial(_compute_statistic, private, frozen(query), records, facts, randomness)
         value, cause = conversation.reuse.once(
             release.scheduled.learner, query, facts, randomness, compute
@@ -104,7 +105,7 @@ def collect_answers(
         owner, shape = type(planned_query.mechanism).__name__, np.shape(noisy_value)
         need(shape == query.shape, ContractError, f"{owner} changed the shape of {query.name}")
         need(np.isfinite(noisy_value).all(), ContractError, f"{owner} released what is no number")
-        # From here on the learner holds the released value alone; the statistic is out of its
+        # From here on the learner holds the released value only; the statistic is out of its
         # reach.
         answer = answer_of(planned_query, query, number, noisy_value)
         state = speaker.update(state, answer)
@@ -134,7 +135,7 @@ def _compute_statistic(
 ) -> tuple[NDArray[Any] | Exact, str]:
     """PRIVATE: the statistic, checked, and why it failed if it did.
 
-    The cause of a failure may hold values of records, so that only its type is told.
+    The cause of a failure may hold values of records, so that only its type is reported.
 
     Raises:
         SourceError: records could not be read, which is no failure of the statistic.
@@ -159,7 +160,7 @@ def _compute_statistic(
 def _require_statistic(
     value: NDArray[Any] | Exact, cause: str, planned_query: PlannedQuery
 ) -> NDArray[Any] | Exact:
-    """PRIVATE: a copy of the value; 0 stands for a failure only where the bound covers that.
+    """PRIVATE: a copy of the value; 0 represents a failure only where the bound covers that.
 
     An exact sum stays one for mechanisms that take integers.
 
@@ -214,7 +215,9 @@ def _opened(
 
 
 def kind_of(scheduled: Scheduled) -> Any:
-    """`learner_answers`, or `function_answers`, which a run of learners alone does not import."""
+    """`learner_answers`, or `function_answers`, which a run of learners by itself does not
+    import.
+    """
     if isinstance(scheduled.learner, Learner):
         return runtime
     from dpcore.private import function_answers
@@ -237,7 +240,7 @@ def release(
     """Run every release; the answers in order of asking, and what makes the model at the end of
     each conversation: both by release.
 
-    Such a model is for comparisons alone: an object that was here while records were open is not
+    Such a model is for comparisons only: an object that was here while records were open is not
     published where a clean process makes another.
 
     Args:
@@ -254,7 +257,7 @@ def release(
     """
     first = Conversation(
         number=0,
-        records=cast(Records, records),  # folds alone, of learners that read in blocks
+        records=cast(Records, records),  # folds only, of learners that read in blocks
         randomness=randomness,
         secret=secret,
         release_through=release_through,
@@ -273,7 +276,8 @@ def release(
 
     for number, entry in enumerate(releases):
         scheduled = entry.scheduled
-        # The number names the streams of each release, so no two releases share coins or noise.
+        # The number names the streams of each release, so no two releases share randomness or
+        # noise.
         conversation = attrs.evolve(
             first,
             number=number,

@@ -1,4 +1,4 @@
-"""`sampling`: draw what one ask sees of the records, by secret words.
+"""`sampling`: draw what one query sees of the records, by secret words.
 
 Of a table the draw is made at once (`draw`); of records that stay where they are the same law is a
 selection of places (`select`) or of persons (`select_persons`).
@@ -28,10 +28,10 @@ from dpcore.sampling import Cyclic, Order, Poisson, Sampling, WithoutReplacement
 
 @attrs.frozen(kw_only=True, repr=False, eq=False)
 class Turn:
-    """PRIVATE: which records one ask of a `Cyclic` sees.
+    """PRIVATE: which records one query of a `Cyclic` sees.
 
     Args:
-        turn: Of which group. groups: Words that say who drew it, the same at every ask.
+        turn: Of which group. groups: Words that say who drew it, the same at every query.
     """
 
     scheme: Cyclic
@@ -40,7 +40,7 @@ class Turn:
 
     def taking(self, words: Words) -> Selection:
         """The places, or persons, that are of the group and show heads."""
-        # Two words a record: one that groups and coins shared would make who is seen depend on
+        # Two words a record: one that groups and randomness shared would make who is seen depend on
         # who is in the group.
         return OfGroup(
             selection=BernoulliSelection(words, _threshold(self.scheme)),
@@ -55,7 +55,7 @@ def scheme_of_query(sampling: Sampling, number: int, groups: Stream) -> Sampling
     """PRIVATE: return what draws ask `number`, counted from 1; the scheme itself by default.
 
     Args:
-        groups: The query's own stream for what is drawn once, apart from every ask's.
+        groups: The query's own stream for what is drawn once, apart from every query's.
     """
     return sampling
 
@@ -168,7 +168,7 @@ def select_persons(sampling: Sampling | Turn, words: Words, person_codes: Person
 
 @singledispatch
 def draw_with(sampling: Sampling, records: Records, changed: int, stream: Stream) -> Records:
-    """Return a possible draw in which row `changed` takes part: for attacks, on made-up records.
+    """Return a possible draw in which row `changed` takes part: for attacks, on synthetic records.
 
     Raises:
         ContractError: the scheme's author registered none (`draw_with.register`).
@@ -186,7 +186,7 @@ def _(sampling: Sampling, records: Records, changed: int, stream: Stream) -> Rec
 
 @draw_with.register
 def _(sampling: WithoutReplacement, records: Records, changed: int, stream: Stream) -> Records:
-    # An attack looks at draws that hold the changed record: others tell it nothing.
+    # An attack looks at draws that hold the changed record: others say it nothing.
     order = _with(stream.permutation(len(records)), changed, sampling.size, stream)
     return records.take(order[: sampling.size])
 

@@ -23,7 +23,7 @@ def workload_of(
         schedule.request,
         PublicRandomness.draw() if randomness is None else randomness,
     )
-    # Releases of others, and paid looks, are about a hold-out.
+    # Releases of others, and paid evaluations, are about a hold-out.
     queries = [
         (entry, planned_query.query)
         for entry in schedule.releases

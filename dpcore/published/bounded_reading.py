@@ -1,4 +1,4 @@
-"""Reading a published folder that a stranger may have made: plain files of bounded size alone."""
+"""Reading a published folder that a stranger may have made: plain files of bounded size only."""
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ LARGEST_TEXT = 1 << 24  # bytes of a lock or a guarantee
 MOST_VALUES = 1 << 20  # in its lists and objects: what is decoded takes far more than its text
 MOST_FILES = 10_000
 _FEW, _HEADER = 100, 128  # releases that need no such check; bytes of the header of one array
-_OVERHEAD = 1 << 12  # bytes that an archive may take for one array beside its numbers
+_OVERHEAD = 1 << 12  # bytes that an archive may take for one array next to its numbers
 
 
 def folder_inside(folder: Path, name: str) -> Path:
@@ -70,7 +70,7 @@ def read_json(path: Path) -> bytes:
         OSError: it cannot be read.
     """
     content = read_bytes(path)
-    # Each value but the first stands behind one of these; those inside texts count as well.
+    # Each value but the first is behind one of these; those inside texts count as well.
     values = sum(map(content.count, (b",", b"[", b"{")))
     need(values < MOST_VALUES, ReplayError, f"{path.name}: more than {MOST_VALUES} values")
     try:
@@ -85,7 +85,7 @@ def read_json(path: Path) -> bytes:
 
 def _distinct(pairs: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in pairs]
-    need(len({*names}) == len(names), ReplayError, "damaged (a key stands twice)")
+    need(len({*names}) == len(names), ReplayError, "damaged (a key occurs twice)")
 
 
 def read_arrays(path: Path, numbers: int, arrays: int) -> dict[str, NDArray[Any]]:
@@ -121,7 +121,7 @@ def read_arrays(path: Path, numbers: int, arrays: int) -> dict[str, NDArray[Any]
             }
     except ReplayError:
         raise
-    except Exception as error:  # whatever zipfile or numpy raises at bytes that nobody foresaw
+    except Exception as error:  # whatever zipfile or numpy raises at bytes that no one foresaw
         raise ReplayError(f"{path.name}: damaged ({type(error).__name__})") from None
 
 
@@ -178,7 +178,7 @@ def no_run(folder: Path, public: str, error: OSError) -> ReplayError:
 
     Args:
         public: The name of the folder by which a run is known.
-        error: What the system told.
+        error: What the system reported.
     """
     # Of a folder that is there only its own entries are listed, and no link is followed: nothing
     # outside a stranger's folder is opened.

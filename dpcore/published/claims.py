@@ -23,7 +23,7 @@ from dpcore.sensitivity import OverRandomness, SensitivityDistribution
 
 VERSION = 1
 PAID_EVALUATION = "paid_evaluation"
-"""Under this name stands what a paid evaluation asks, among the names of releases."""
+"""Under this name is what a paid evaluation asks, among the names of releases."""
 KINDS = frozenset(
     {
         *("gaussian", "laplace", "pure", "randomized_response", "approximate"),
@@ -130,7 +130,7 @@ def _size(planned_query: PlannedQuery) -> float:
 
 
 def _tree(planned_query: PlannedQuery, plan: Plan) -> dict[str, Any]:
-    """The rules of the bound, then of errors and of bands; a law stands for itself."""
+    """The rules of the bound, then of errors and of bands; a law represents itself."""
     bound, query = planned_query.sensitivity, planned_query.query
     if isinstance(bound, SensitivityDistribution):
         distribution = bound.moved

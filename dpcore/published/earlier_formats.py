@@ -154,7 +154,9 @@ def _clause(query: QueryGuarantee) -> str:
 
 
 def _guarantee_two(guarantee: Guarantee) -> dict[str, Any]:
-    """By the keys of format 2: one arithmetic for all queries, the door's premises last."""
+    """By the keys of format 2: one arithmetic for all queries, the release boundary's premises
+    last.
+    """
     data = _guarantee_three(guarantee)
     # Named one by one: a key of a newer format is none of this one.
     keys = ("status", "epsilon", "delta", "adjacency", "release", "assumptions")

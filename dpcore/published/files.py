@@ -1,8 +1,8 @@
 """Files of a run on disk: all of a folder or none of it, and what is private closed to others;
 and what a run that stops says of its budget, and of what is there already.
 
-A folder is written beside its place, put on disk, and renamed, so that a crash at any moment leaves
-the whole folder or none. What is private is open to its owner alone, whatever the umask.
+A folder is written next to its place, put on disk, and renamed, so that a crash at any moment
+leaves the whole folder or none. What is private is open to its owner only, whatever the umask.
 """
 
 from __future__ import annotations
@@ -119,12 +119,12 @@ def write_files(folder: Path, files: Mapping[str, bytes], *, private: bool = Fal
     """All files or none, on disk when this returns, with the folders above.
 
     Args:
-        private: Whether the folder and its files are for their owner alone.
+        private: Whether the folder and its files are for their owner only.
 
     Raises:
         OSError: nothing was written.
     """
-    # Written beside, put on disk, then renamed: the name appears with everything in it.
+    # Written next to, put on disk, then renamed: the name appears with everything in it.
     partial_folder = folder.with_name(f".{folder.name}.partial")
     partial_folder.mkdir(parents=True)
     try:
@@ -137,13 +137,13 @@ def write_files(folder: Path, files: Mapping[str, bytes], *, private: bool = Fal
     except BaseException:
         shutil.rmtree(partial_folder, ignore_errors=True)
         raise
-    with contextlib.suppress(OSError):  # it stands, even if a folder above cannot be put on disk
+    with contextlib.suppress(OSError):  # it is, even if a folder above cannot be put on disk
         for ancestor in (folder.parent, folder.parent.parent, folder.parent.parent.parent):
             put_on_disk(ancestor)
 
 
 def private_folder(folder: Path) -> Path:
-    """A folder for its owner alone, made where it is missing."""
+    """A folder for its owner only, made where it is missing."""
     folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
     folder.chmod(_PRIVATE_FOLDER)
     return folder
@@ -168,7 +168,7 @@ def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    # O_EXCL: nothing that stands there already, a link among others, is written through.
+    # O_EXCL: nothing that is there already, a link among others, is written through.
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(handle, "wb") as file:
         # The umask may have taken the owner's own bits: they are given back before it is written.
@@ -181,7 +181,8 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 
 @contextlib.contextmanager
 def reported_failures(place: Path, sealed: bool) -> Iterator[list[Reservation]]:
-    """Until a run is over: whoever stops is told what is spent, and what is published in `place`.
+    """Until a run is over: anyone who stops is given what is spent, and what is published in
+    `place`.
 
     It yields a list for the run's reservation, once there is one.
     """

@@ -1,4 +1,5 @@
-"""Run folder: `public/` carries only what came through the door; `operator/` is for insiders.
+"""Run folder: `public/` carries only what came through the release boundary; `operator/` is for
+insiders.
 
 Paid metrics with their error bars: what a run says of its hold-out, covered by the guarantee.
 """
@@ -47,7 +48,7 @@ UNCOVERED = (
 
 
 def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """An uncompressed archive whose bytes depend on names and arrays alone."""
+    """An uncompressed archive whose bytes depend on names and arrays only."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]  # numpy types the keyword as bool
     return buffer.getvalue()
@@ -66,10 +67,10 @@ def public_files(
 
     Args:
         fitted: The arrays of each model, by its name.
-        evaluation: The paid metrics, computed from the look's answers.
+        evaluation: The paid metrics, computed from the paid evaluation's answers.
         descriptions: Of models that hand over one, by name.
     """
-    # Names and values alone. What else an answer carries is no part of the archive.
+    # Names and values only. What else an answer carries is no part of the archive.
     transcripts = {
         name: Transcript([a.query.name for a in series], [np.asarray(a.value) for a in series])
         for name, series in answers.items()
@@ -79,7 +80,7 @@ def public_files(
 
 
 def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
-    """The statistics that a paid look released, by query name."""
+    """The statistics that a paid evaluation released, by query name."""
     return {answer.query.name: answer.value for answer in answers.get(RELEASE, ())}
 
 
@@ -184,15 +185,15 @@ class Run(Shown):
         folder: Of the run.
         channel: Where in it its files are: `public`, or what is below `operator` of a rehearsal or
             a reproduction.
-        plan: As the lock states it, at the lock's coins.
+        plan: As the lock states it, at the lock's randomness.
         models: By release name, rebuilt from the answers.
         descriptions: What models hand over to be shown, by release name.
         answers: By release name, released values in order of asking.
         evaluation: Paid hold-out metrics by release: covered by the guarantee, and published.
         files: What its channel must hold, byte for byte.
-        operator: NOT covered by the guarantee: what the one who ran it saw besides, such as
+        operator: NOT covered by the guarantee: what the one who ran it saw also, such as
             `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded.
-        note: Why the lock could not be kept beside the spec, the answers not be replayed in a
+        note: Why the lock could not be kept next to the spec, the answers not be replayed in a
             clean process, or the stated epsilon not be confirmed; or empty.
         rounding: Files in which `replay` found floats rounded otherwise, each with the largest
             difference in an array of the run, by the largest magnitude in that array.
@@ -293,7 +294,7 @@ class MetricInterval:
 def paid(run: Run) -> tuple[MetricInterval, ...]:
     """Every metric that a run paid for: a function of its answers and of its plan.
 
-    Bars are of the noise alone: they say nothing of how few records were held out.
+    Intervals are of the noise only: they say nothing of how few records were in the hold-out.
     """
     evaluation, values = run.spec.request.evaluation, run.answers.get(RELEASE, ())
     if evaluation is None:

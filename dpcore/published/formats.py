@@ -2,8 +2,8 @@
 
 Terms of a lock: sensitivities as plain data and back, so that a lock needs no pricing.
 
-The readable lock shows every sensitivity as one number (`sensitivity`); what a run rests on beside
-it stands under `bound`: which law, for which relation, on what condition.
+The readable lock shows every sensitivity as one number (`sensitivity`); what a run rests on next to
+it is under `bound`: which law, for which relation, on what condition.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _LOCKED_NAMES: dict[type, str] = {SensitivityDistribution: "SensitivityLaw"}
 
 
 def bound_dict(sensitivity: AnySensitivity, style: Format) -> dict[str, Any]:
-    """Everything that a sensitivity says, as JSON-ready data; null stands for infinity."""
+    """Everything that a sensitivity says, as JSON-ready data; null represents infinity."""
     relation, persons = lock_adjacency(sensitivity.adjacency)
     data: dict[str, Any] = {
         "class": _LOCKED_NAMES.get(type(sensitivity), type(sensitivity).__name__),
@@ -114,7 +114,7 @@ def bound_dict(sensitivity: AnySensitivity, style: Format) -> dict[str, Any]:
 
 
 def public_dict(plan: Plan) -> dict[str, Any]:
-    """What the learners of a plan were told beside the domain and the coins, by release."""
+    """What the learners of a plan were given next to the domain and the randomness, by release."""
     exact = plan.request.domain.exact is not None
     return {
         scheduled.name: {
@@ -126,7 +126,7 @@ def public_dict(plan: Plan) -> dict[str, Any]:
 
 
 def noise_of(planned_query: PlannedQuery) -> Any:
-    """The value of the free field of an ask's mechanism."""
+    """The value of the free field of a query's mechanism."""
     return getattr(planned_query.mechanism, free_field(type(planned_query.mechanism)))
 
 
@@ -149,7 +149,7 @@ def terms_of(plan: Mapping[str, Any], names: tuple[str, ...], style: Format) -> 
         guarantee = plan["guarantee"]
         epsilon = guarantee["epsilon"]
         return Terms(
-            # JSON has no infinity: null stands for a run that guarantees nothing.
+            # JSON has no infinity: null represents a run that guarantees nothing.
             epsilon=math.inf if epsilon is None else float(epsilon),
             accountant=str(guarantee["accountant"]),
             # Format 2 has none: its lock lists all versions, and no guarantee quotes them.

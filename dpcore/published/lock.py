@@ -42,12 +42,12 @@ class _Marked(msgspec.Struct, frozen=True):
 
 
 class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `check` writes beside a spec and `run` publishes. All of it is public.
+    """What `check` writes next to a spec and `run` publishes. All of it is public.
 
     Args:
         spec: The spec as plain data.
         versions: Of dpcore, the plugins used and the numerical libraries.
-        key: Of the public coins; None while every run draws its own.
+        key: Of the public randomness; None while every run draws its own.
         plan: Every query with its sensitivity and noise, and the guarantee.
         format: Of the lock and of the run folder that holds it.
         digest: SHA-256 of all the others; it finds an edit, and proves nothing: anyone can compute
@@ -68,7 +68,7 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.plan.get("unknown") == "empty"
 
     def randomness(self) -> PublicRandomness | None:
-        """The public coins at the locked key; None while every run draws its own."""
+        """The public randomness at the locked key; None while every run draws its own."""
         return None if self.key is None else PublicRandomness(self.key)
 
     def digested(self) -> "Lock":
@@ -228,7 +228,7 @@ def _size_of(planned_query: PlannedQuery) -> dict[str, Any]:
 
 
 def _describe_price(planned_query: PlannedQuery, style: Format) -> dict[str, Any]:
-    """What pricing found of one ask, as plain data."""
+    """What pricing found of one query, as plain data."""
     return {
         "distance": str(planned_query.sensitivity.distance),
         # This number is for readers; `bound` holds what a replay rests on.
@@ -255,7 +255,7 @@ def _component(component: Any) -> dict[str, Any]:
 
 
 def _parameter(value: Any) -> Any:
-    """A parameter as JSON has it; a component inside another stands without its class."""
+    """A parameter as JSON has it; a component inside another is without its class."""
     if isinstance(value, tuple | list):
         return [_parameter(item) for item in value]
     if isinstance(value, Mapping):
@@ -265,7 +265,7 @@ def _parameter(value: Any) -> Any:
 
 
 def lock_path(spec_path: Path) -> Path:
-    """Beside the spec: `quickstart.yaml` locks into `quickstart.lock.json`."""
+    """Next to the spec: `quickstart.yaml` locks into `quickstart.lock.json`."""
     return spec_path.with_name(f"{spec_path.stem}.lock.json")
 
 
@@ -274,7 +274,7 @@ class Locked:
     """A spec priced at its lock.
 
     Args:
-        note: Why the lock could not be kept beside the spec, or empty.
+        note: Why the lock could not be kept next to the spec, or empty.
     """
 
     plan: Plan
@@ -305,13 +305,13 @@ def require_public(spec: Spec, public: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def locked(spec: Spec, *, write: bool = True, renew: bool = False) -> Locked:
-    """The plan at the lock beside the spec if that one matches, else at a new lock.
+    """The plan at the lock next to the spec if that one matches, else at a new lock.
 
     A lock matches when it was written for the same spec by the same versions and its plan is what
     pricing at its key gives; otherwise a new key is drawn.
 
     Args:
-        write: Whether a new lock is written beside the spec's file.
+        write: Whether a new lock is written next to the spec's file.
         renew: Whether public records may be others than the old lock names.
 
     Raises:
@@ -379,7 +379,7 @@ def decoded(content: bytes) -> Lock:
 def require_same(published: Lock, computed: Lock, spec: Spec) -> None:
     """Raise `ReplayError` naming the first key in which a lock differs from what follows from it.
 
-    What stands there is not shown: it may be of somebody else's choice.
+    What is there is not shown: it may be of somebody else's choice.
     """
     pair = msgspec.to_builtins(published), msgspec.to_builtins(computed)
     if path := next(_differences(*pair, "spec.lock.json"), None):
@@ -391,7 +391,7 @@ def require_same(published: Lock, computed: Lock, spec: Spec) -> None:
 
 def explain_versions(lock: Lock, spec: Spec) -> str:
     """Which versions differ between the publisher's installation and this one; empty if none do."""
-    # Names that the lock alone lists are not looked up here: a stranger chose them.
+    # Names that the lock by itself lists are not looked up here: a stranger chose them.
     clauses = [
         f"{name} {shown(lock.versions.get(name, 'not listed'))} there, {version!r} here"
         for name, version in versions(spec).items()

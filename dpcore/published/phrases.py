@@ -46,7 +46,7 @@ def describe_proofs(scheduled: Scheduled, adjacency: Adjacency) -> list[str]:
 
 
 def _describe_move(planned_query: PlannedQuery, adjacency: Adjacency) -> str:
-    """A sum by what each record or person adds to it; anything else by its theorem alone."""
+    """A sum by what each record or person adds to it; anything else by its theorem only."""
     query, source = planned_query.query, shorten_bounds(planned_query.sensitivity.source)
     if not isinstance(query, SumQuery):
         return source

@@ -3,7 +3,7 @@
 Sensitivities, noise and epsilon are the lock's. What costs nothing is derived anew: the queries,
 the mechanisms' other fields, the shares and every sentence of the guarantee. So a lock that another
 version would price differently is still the plan that its run kept; `load_run` composes what the
-locked terms cost, and whether they are right is what pricing the spec tells.
+locked terms cost, and whether they are right is what pricing the spec says.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,7 +72,7 @@ class Terms:
         accountant: Which composition stated it.
         distributions: On whose code it rests: versions by name.
         releases: In the order of the request's.
-        evaluation: Of the paid look, by query name.
+        evaluation: Of the paid evaluation, by query name.
     """
 
     epsilon: float

@@ -2,7 +2,7 @@
 
 Another processor or another NumPy adds and multiplies in another order, so that models which follow
 from the same answers may differ in their last digits. Floats of a model, and the tables that state
-them, may do so by a small part of the largest magnitude beside them; every other byte is the same.
+them, may do so by a small part of the largest magnitude next to them; every other byte is the same.
 
 What `guarantee.json` of a run folder says beyond what follows from its locked plan.
 """
@@ -101,7 +101,7 @@ class PublishedStatement(msgspec.Struct, frozen=True):
             ReplayError: the entry of a ledger is none.
         """
         boundary = [*self.release_boundary, *self.door]
-        # In format 2 the one premise of a door stands among the plan's.
+        # In format 2 the one premise of a release boundary is among the plan's.
         handed_over = [HANDED_OVER] if HANDED_OVER in self.premises and not boundary else []
         if self.ledger is not None:
             try:
@@ -145,12 +145,12 @@ def load_run(
     Nothing private is needed: anyone with the public folder and the same plugins can do it. The
     cost of the locked sensitivities and noise is composed, and must be the epsilon that the lock
     states; where other versions wrote it and it is not, `note` says that it is not priced here.
-    Sensitivities are the lock's: `dpcore check` on the spec tells whether they are right. What a
-    run says of its ledger is taken as it stands; `dpcore ledger verify --run` asks the ledger.
+    Sensitivities are the lock's: `dpcore check` on the spec says whether they are right. What a
+    run says of its ledger is taken as it is; `dpcore ledger verify --run` asks the ledger.
 
     Args:
         public: The public records that the run started from, by name, or paths of their files: the
-            folder has their digests alone, and no path that its lock names is opened.
+            folder has their digests only, and no path that its lock names is opened.
 
     Raises:
         ReplayError: the folder is incomplete, or was changed, or states less than its noise costs.
@@ -218,7 +218,7 @@ def load_run(
         if paid is None
         else paid.stated(dict(zip(paid_evaluation.queries, paid_evaluation.values, strict=True)))
     )
-    # Models follow from answers and public coins alone: that is why they cost nothing more.
+    # Models follow from answers and public randomness only: that is why they cost nothing more.
     models = rebuild(isolate(plan.schedule.releases), values, randomness)
     model_arrays = {name: collect_arrays(model) for name, model in models.items()}
     descriptions = {name: describe(model) for name, model in models.items()}
@@ -250,7 +250,7 @@ def _count_limits(plan: Plan) -> tuple[int, int]:
     numbers = sum(
         planned_query.query.real_size * planned_query.query.at_most for planned_query in query_count
     )
-    # How many points a function is asked is not in the plan: a fixed bound stands for them.
+    # How many points a function is asked is not in the plan: a fixed bound represents them.
     if not all(isinstance(item.learner, Learner) for item in plan.schedule.releases):
         numbers += _MOST_POINTS
     evaluations = len(plan.schedule.evaluation)
@@ -268,12 +268,12 @@ def replay(
     exact: bool = False,
     public: Mapping[str, str | Table | Unopened] | None = None,
 ) -> Run:
-    """Rebuild a run's files from its answers alone, and compare every byte.
+    """Rebuild a run's files from its answers only, and compare every byte.
 
     The folder may be a stranger's: what is read is bounded by the plan that its lock states. Equal
     bytes show that answers and models agree with the locked plan, and that its noise costs what it
     states (`load_run`): not who made them, nor that its sensitivities are right, which `dpcore
-    check` on the spec tells.
+    check` on the spec says.
 
     Another processor or NumPy may round floats of models and tables otherwise. Files in which they
     differ by at most 1e-9 of the largest magnitude in an array stand in `rounding` of the run.
@@ -323,7 +323,7 @@ def compared(run: Run, *, exact: bool) -> Run:
         name: published[name] if distances[name] <= ROUNDING else array
         for name, array in rebuilt.items()
     }
-    # A table of statistics holds numbers of the archive. A description's are in its own file alone.
+    # A table of statistics holds numbers of the archive. A description's are in its own file only.
     models, descriptions = dict(run.models), dict(run.descriptions)
     for name, model in run.models.items():
         if isinstance(model, Statistics):

@@ -67,7 +67,7 @@ def unstacked(arrays: Mapping[str, NDArray[Any]], limit: int) -> dict[str, Trans
         if order := _ORDER.match(name):
             orders[order[1]] = array
         elif (fields := _NAME.match(name)) and _fits(fields[3], array):
-            # Counted before it is unpacked: an empty array could stand for any number of answers.
+            # Counted before it is unpacked: an empty array could represent any number of answers.
             limit -= int(fields[3] or 1)
             need(limit >= 0, ReplayError, "answers.npz: more answers than the plan may publish")
             parts: Sequence[NDArray[Any]] = [array] if fields[3] is None else list(array)

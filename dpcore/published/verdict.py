@@ -30,7 +30,7 @@ class Verdict:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the guarantee is false, so that nobody should read it."""
+        """Whether the guarantee is false, so that no one should read it."""
         return self.status == "refuted"
 
     def to_dict(self) -> dict[str, Any]:

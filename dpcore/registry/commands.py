@@ -5,7 +5,8 @@ from collections.abc import Mapping
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "check": (
         "check:check",
-        "State the guarantee of a spec, and lock the public coins. --data alone opens the data.",
+        "State the guarantee of a spec, and lock the public randomness. --data by itself opens "
+        "the data.",
     ),
     "run": (
         "run:run",
@@ -13,11 +14,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "replay": (
         "replay:replay",
-        "Rebuild a run's public folder from its answers alone, and compare every byte.",
+        "Rebuild a run's public folder from its answers only, and compare every byte.",
     ),
     "verify": (
         "verify:verify",
-        "Check from the public folder alone whether the stated guarantee follows.",
+        "Check from the public folder only whether the stated guarantee follows.",
     ),
     "schema": (
         "schema:schema",

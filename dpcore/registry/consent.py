@@ -132,7 +132,7 @@ def _require_names(plugin: str, provides: Names) -> None:
     core, prefix = Registry.of(), plugin.replace("-", "_")
     for kind in KINDS:
         names = sorted(provides.get(kind.plural, ()))
-        # Whoever reads a spec sees from a component's name which plugin it comes from.
+        # Anyone who reads a spec sees from a component's name which plugin it comes from.
         foreign = [n for n in names if n != prefix and not n.startswith(f"{prefix}.")]
         need(
             kind not in COMPONENTS or not foreign,

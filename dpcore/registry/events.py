@@ -6,7 +6,7 @@ from what was stored (`dpcore.claims.events.event_text`). A plugin's event joins
 
 In a file, a field is the event's own constructor argument. The adjacency is the file's. A field
 that holds an event is given as a mapping, one that holds events with counts as a list of them, and
-`of` stands for the field `event`, since `event` gives the name. Noise may be given as a
+`of` represents the field `event`, since `event` gives the name. Noise may be given as a
 `noise_multiplier`, and a training run by one of the `dpcore.claims.events.forms`.
 """
 
@@ -63,7 +63,7 @@ class PluginEvents:
         """Return the class that goes by a name.
 
         Raises:
-            RegistryError: nobody who is admitted provides it.
+            RegistryError: no one who is admitted provides it.
         """
         return cast(type[Event], self._registry_apart.component(EVENT, name))
 
@@ -106,7 +106,7 @@ class Catalogue:
         """Return the name that a class goes by; a subclass has none of its parent's.
 
         Raises:
-            ContractError: nobody who is admitted provides it.
+            ContractError: no one who is admitted provides it.
         """
         name = _NAMES.get(f"{event_class.__module__}:{event_class.__qualname__}")
         if name is None and self.others is not None:
@@ -180,7 +180,7 @@ class Catalogue:
         """Read one event from a mapping in a file.
 
         Args:
-            optional: Keys that the mapping may hold beside the event's own.
+            optional: Keys that the mapping may hold next to the event's own.
 
         Raises:
             SpecError: as for `counted`.
@@ -191,7 +191,7 @@ class Catalogue:
             # the likely slips get an answer of their own: a name as the key, or a misspelt `event`
             if name := next((name for name in (*CORE, *FORMS) if name in data), ""):
                 raise SpecError(
-                    f"needs {{event: {name}, ...}}: an event's name stands beside its fields"
+                    f"needs {{event: {name}, ...}}: an event's name is next to its fields"
                 )
             similar_keys = [str(key) for key in data if near(str(key), ["event"])]
             require_keys(
@@ -254,7 +254,7 @@ def _as_spec_error(name: str, error: ParameterError) -> SpecError:
 
 
 def _replace_inverses(event_class: type[Event], data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The mapping, where a field stands for every inverse that a file gave."""
+    """The mapping, where a field represents every inverse that a file gave."""
     data = dict(data)
     for inverse, field in event_class.inverses.items():
         if inverse in data:

@@ -1,4 +1,4 @@
-"""Evidence: what attacks found out about a plan, told by whoever keeps it."""
+"""Evidence: what attacks found out about a plan, reported by anyone who keeps it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Evidence(ABC):
-    """What is known of attacks on a priced plan. No guarantee rests on it; `dpcore check` tells it.
+    """What is known of attacks on a priced plan. No guarantee rests on it; `dpcore check` says it.
 
     Each method raises a `DpcoreError` where what it keeps cannot be read: that is a note.
     """
@@ -21,9 +21,9 @@ class Evidence(ABC):
         return ()
 
     def untested(self, plan: Any, registry: Any) -> Iterable[str]:
-        """Return the names of the bounds of a `Plan` that nobody attacked at these versions."""
+        """Return the names of the bounds of a `Plan` that no one attacked at these versions."""
         return ()
 
     @abstractmethod
     def of_runs(self, spec: Path, lock: Any) -> Iterable[str]:
-        """Lines on audits of runs of exactly the plan of a `Lock` beside a spec's file."""
+        """Lines on audits of runs of exactly the plan of a `Lock` next to a spec's file."""

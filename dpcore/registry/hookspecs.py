@@ -1,4 +1,4 @@
-"""`hookspecs`: the whole extension surface, one short hook per kind of component, and four beside.
+"""`hookspecs`: the whole extension surface, one short hook per kind of component, and four next to.
 
 Those are for what a plugin ships: examples, experiments, the methods they run, and theory.
 

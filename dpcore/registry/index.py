@@ -55,7 +55,9 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provides: Provides
     paper: str = ""
     digest: str = ""
-    """Of the admitted code, as `code_digest` computes it; empty where the version alone counts."""
+    """Of the admitted code, as `code_digest` computes it; empty where the version by itself
+    counts.
+    """
 
 
 @attrs.frozen
@@ -101,7 +103,7 @@ class Index:
 def _read_entry(node: Node) -> Entry:
     entry = convert(node, Entry)
     try:
-        # Parsed here for its error alone: a range that is no range must fail at its line, not when
+        # Parsed here for its error only: a range that is no range must fail at its line, not when
         # the plugin is first used.
         SpecifierSet(entry.version)
     except InvalidSpecifier:

@@ -47,7 +47,7 @@ def installed(plugin: str | None = None) -> tuple[Installed, ...]:
     """
     plugins: dict[tuple[str, str, str], Installed] = {}
     for dist in metadata.distributions():
-        # One distribution may stand on the path twice; the first one wins, as with imports.
+        # One distribution may be on the path twice; the first one wins, as with imports.
         for announcement in _read_announcements(dist, plugin):
             key = (
                 announcement.name,
@@ -61,8 +61,8 @@ def installed(plugin: str | None = None) -> tuple[Installed, ...]:
 def _read_announcements(dist: metadata.Distribution, plugin: str | None) -> list[Installed]:
     """What one distribution announces; nothing where its own files are malformed.
 
-    Anybody's distribution may be installed: what cannot be read is nobody's plugin, and whoever
-    asks for it by name is told that it is not installed.
+    Anybody's distribution may be installed: what cannot be read is no one's plugin, and anyone who
+    asks for it by name is given that it is not installed.
     """
     try:
         if GROUP not in (dist.read_text(_POINTS) or ""):
@@ -78,7 +78,7 @@ def _read_announcements(dist: metadata.Distribution, plugin: str | None) -> list
         # Imports take the earlier one, so only what that one announces would run.
         first = metadata.distribution(name)
         if first.read_text(_POINTS) != dist.read_text(_POINTS) or first.version != version:
-            return []  # hidden by one of the same name that stands earlier on the path
+            return []  # hidden by one of the same name that is earlier on the path
         words = [name, version, *(text for point in points for text in (point.name, point.value))]
     except Exception:  # the metadata of a stranger: anything may be wrong with it
         return []
@@ -159,7 +159,8 @@ def find(plugin: str, entry: Entry) -> Installed:
 def code_digest(plugin: str, distribution: str) -> str:
     """SHA-256 of a distribution's RECORD, after its files were held against the hashes in it.
 
-    Empty where no RECORD lists the code: none is written, or it is installed in place. Whoever can
+    Empty where no RECORD lists the code: none is written, or it is installed in place. Anyone who
+        can
     write these files can write RECORD too: this finds accidents and updates, not an intruder.
 
     Raises:
@@ -187,7 +188,7 @@ def code_digest(plugin: str, distribution: str) -> str:
 
 
 def _require_siblings(plugin: str, distribution: str) -> None:
-    """Refuse a plugin beside whose dpcore, or other distribution of ours, stands another version.
+    """Refuse a plugin next to whose dpcore, or other distribution of ours, is another version.
 
     Raises:
         RegistryError: one that it needs is missing, or of a version that it does not admit.

@@ -52,7 +52,7 @@ class ByName(Mapping[str, Any]):
 
 @attrs.frozen(eq=False)
 class Loaded:
-    """Components of one module by kind and name, and what it ships beside them, by name."""
+    """Components of one module by kind and name, and what it ships next to them, by name."""
 
     components: Mapping[str, Mapping[str, type[Any]]]
     examples: Mapping[str, Path]
@@ -89,7 +89,7 @@ def load(module: ModuleType, plugin: str) -> Loaded:
     Raises:
         RegistryError: a hook is unknown, raises, or returns something else than its kind.
     """
-    # A manager for each plugin: one that is broken, or that names an unknown hook, fails alone.
+    # A manager for each plugin: one that is broken, or that names an unknown hook, fails only.
     manager = pluggy.PluginManager("dpcore")
     manager.add_hookspecs(hookspecs)
     try:
@@ -142,7 +142,7 @@ def _call(manager: pluggy.PluginManager, hook: str, plugin: str) -> Mapping[str,
 def _call_for_paths(
     manager: pluggy.PluginManager, hook: str, plugin: str, folder: Path
 ) -> dict[str, Path]:
-    """Paths by name, relative ones from `folder`; a star in both stands for any file's stem."""
+    """Paths by name, relative ones from `folder`; a star in both represents any file's stem."""
     paths: dict[str, Path] = {}
     for name, path in _call(manager, hook, plugin).items():
         need(

@@ -1,4 +1,6 @@
-"""What admitted plugins ship beside components: example specs, experiments, methods, statements."""
+"""What admitted plugins ship next to components: example specs, experiments, methods,
+statements.
+"""
 
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +28,9 @@ def shipped(registry: Registry, shelf: Shelf) -> dict[str, Any]:
     plugins = {*registry.modules, *registry.entries} - registry.disabled
     packaged = Index.packaged().entries
     for plugin in sorted(plugins, key=lambda plugin: (plugin not in packaged, plugin)):
-        with suppress(RegistryError):  # told to whoever asks for one of its components by name
+        with suppress(
+            RegistryError
+        ):  # reported to anyone who asks for one of its components by name
             items = {**getattr(registry.load(plugin), shelf), **items}
     return dict(sorted(items.items()))
 

@@ -34,7 +34,7 @@ class Registry:
     """Components by name, from the core, from modules a program passes, and from admitted plugins.
 
     A plugin is imported when one of its components is first asked for, and only then; one that is
-    broken is reported to whoever asks for it and disturbs no other.
+    broken is reported to anyone who asks for it and disturbs no other.
 
     Args:
         locked: The versions that a published lock names, by distribution, where its spec is read.
@@ -76,14 +76,14 @@ class Registry:
 
     @classmethod
     def of(cls, *modules: ModuleType) -> "Registry":
-        """Return the core and the given modules alone: the program's own decision, no gate."""
+        """Return the core and the given modules only: the program's own decision, no gate."""
         return cls({}, frozenset(), {**_core(), **{m.__name__: m for m in modules}})
 
     def component(self, kind: Kind, name: str) -> type[Any]:
         """Return the class that goes by `name`.
 
         Raises:
-            RegistryError: nobody admitted provides it, its plugin is not installed, disabled,
+            RegistryError: no one admitted provides it, its plugin is not installed, disabled,
                 broken, of another version, or two provide it.
         """
         # Names come from the indexes, so looking one up imports no plugin but its owner.
@@ -105,12 +105,12 @@ class Registry:
         return sorted({name for names in self._names(kind).values() for name in names})
 
     def name_of(self, kind: Kind, component: type[Any]) -> str | None:
-        """Return the name that a class goes by, None if nobody admitted provides it.
+        """Return the name that a class goes by, None if no one admitted provides it.
 
         Plugins that provide some of the kind are imported to find out; broken ones are passed over.
         """
         for owner in [owner for owner, names in self._names(kind).items() if names]:
-            with suppress(RegistryError):  # reported to whoever asks for a component by name
+            with suppress(RegistryError):  # reported to anyone who asks for a component by name
                 for name, candidate in sorted(self.load(owner).of(kind).items()):
                     if candidate is component:
                         return name
@@ -201,7 +201,7 @@ class Registry:
                     f"{kind.name} {name!r} belongs to plugin {plugin}, which is disabled; "
                     f"enable it with `dpcore plugins enable {plugin}`"
                 )
-        # Nobody admitted provides the name; an installed plugin of that prefix is the likely way
+        # No one admitted provides the name; an installed plugin of that prefix is the likely way
         # out.
         prefix = name.split(".")[0]
         for match in installed():

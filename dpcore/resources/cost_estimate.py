@@ -1,9 +1,9 @@
-"""The price in memory and work, beside the price in privacy, and the limits that a run must keep.
+"""The price in memory and work, next to the price in privacy, and the limits that a run must keep.
 
 Work is counted in multiplications, so that a limit means the same on every machine. Both prices are
-made of public facts alone: where the number of records is private, of the upper bound that is
+made of public facts only: where the number of records is private, of the upper bound that is
 declared (`at_most`), else of the number that the operator expects (`Limits.expected`), or of no
-records where there is none. So a refusal tells nothing of the records. They are asked for before
+records where there is none. So a refusal reveals nothing of the records. They are asked for before
 anything is priced: a component's count may fill the memory by itself.
 
 Where records come in blocks (`Intake.blocks`) and every learner reads in blocks, some blocks are
@@ -14,7 +14,7 @@ The price of pricing itself: how much a plan's calibration computes, counted bef
 Calibration composes all events about ten times, and looks at each distinct one's privacy curve at
 some thousands of points. All exactly Gaussian events are one event to every accountant. A mixture
 costs as much as the curves that it is a mixture of (`PrivacyCurve.atoms`). The count follows from
-the public spec alone and is the same on every machine; it is an estimate, to within a small factor.
+the public spec only and is the same on every machine; it is an estimate, to within a small factor.
 """
 
 import contextlib
@@ -107,7 +107,7 @@ def _of_components(request: Request, part: Domain, limits: Limits, *, blocks: bo
     Raises:
         ResourceError: more than the limit, at the release that needs most.
     """
-    # In blocks, the records are on disk; else the table stays in memory beside every fit.
+    # In blocks, the records are on disk; else the table stays in memory next to every fit.
     request = attrs.evolve(request, domain=_expect_records(request.domain, limits))
     table = _spooled(request) if blocks else _table(request.domain)
     total = table
@@ -148,7 +148,7 @@ def with_queries(
         files = _FILES_OF_QUERY * len(queries) + bytes_each * numbers
         answers = attrs.evolve(answers, published=files)
         if blocks:
-            # What every pass would compute again is kept on disk beside the records.
+            # What every pass would compute again is kept on disk next to the records.
             answers = attrs.evolve(answers, disk=components.disk + _derived(scheduled, records))
         with below("releases", number, "learner"):
             _require_within(limits, components.memory + answers.memory, total.work + answers.work)
@@ -164,8 +164,8 @@ def _expect_records(domain: Domain, limits: Limits) -> Domain:
 
 
 def _of_query(query: Query, part: Domain, passes: int) -> Resources:
-    """Its answers; and a statistic whose every number looks at every record that an ask sees, in so
-    many passes.
+    """Its answers; and a statistic whose every number looks at every record that a query sees, in
+    so many passes.
 
     What is made of an answer is taken as a product of square matrices of so many numbers.
     """
@@ -275,7 +275,7 @@ MOST_PRICING = 2 * 10**9
 """Multiplications that pricing may need where `work` does not allow more: seconds."""
 _POINTS = 10_000  # of one event's curve, in all compositions of a calibration
 _VALUE = 50  # multiplications of a Gaussian curve at one point
-_WITH = 32  # what an event costs beside the values of its curve, in these
+_WITH = 32  # what an event costs next to the values of its curve, in these
 
 
 def require_quick(
@@ -284,7 +284,7 @@ def require_quick(
     """Return the multiplications, if they are no more than the limit.
 
     Args:
-        groups: What is calibrated together: each ask with the number of its release.
+        groups: What is calibrated together: each query with the number of its release.
 
     Raises:
         ResourceError: more than the limit, at the release that reaches it.

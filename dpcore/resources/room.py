@@ -15,7 +15,7 @@ _IN_MEMORY = ("tmpfs", "ramfs")  # file systems whose files are pages of memory
 
 
 def machine_memory() -> int | None:
-    """Bytes that this process may use at most, as far as the system tells."""
+    """Bytes that this process may use at most, as far as the system says."""
     limits = []
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -29,15 +29,15 @@ def require_disk(folder: Path | None, size: int, memory: int = 0, limit: int | N
 
     Args:
         folder: Where; it need not exist yet.
-        size: Bytes, by public facts alone.
-        memory: Bytes that the run needs besides, which count where files are memory themselves.
+        size: Bytes, by public facts only.
+        memory: Bytes that the run needs also, which count where files are memory themselves.
         limit: Bytes of memory that it may need; the machine's if None.
 
     Raises:
         ResourceError: the file system has less, or is memory, and there is less of that.
     """
     place = (Path(tempfile.gettempdir()) if folder is None else folder).absolute()
-    # What is free is a fact of the machine, whoever fills it: no record of this run is open.
+    # What is free is a fact of the machine, anyone who fills it: no record of this run is open.
     existing = next(path for path in (place, *place.parents) if path.exists())
     free = shutil.disk_usage(existing).free
     need(
@@ -56,7 +56,7 @@ def require_disk(folder: Path | None, size: int, memory: int = 0, limit: int | N
 
 
 def _is_memory(folder: Path) -> bool:
-    """Whether files of a folder are pages of memory, as Linux tells of its mounts."""
+    """Whether files of a folder are pages of memory, as Linux says of its mounts."""
     kinds: dict[Path, str] = {}
     with contextlib.suppress(OSError):  # another system
         for line in _MOUNTS.read_text().splitlines():

@@ -84,7 +84,7 @@ def run(
     """Open the data of a spec, publish its releases in a new run folder, and state the guarantee.
 
     Args:
-        spec: A spec, or the path of one. Its lock is kept beside its file as `dpcore check` does.
+        spec: A spec, or the path of one. Its lock is kept next to its file as `dpcore check` does.
         table: The records, by column, or what `read_csv` returns; read from `source` if None.
         source: A file or LOADER:NAME in place of the spec's own source.
         ledger: What the run is charged to, where the spec names none.
@@ -152,24 +152,25 @@ def run(
         work = attrs.evolve(work, engine=live_engine)
         # What the schema of the records shows is refused unspent, too.
         admit(plan.request, work.records())
-        # Spent here, before a record is opened. The coins of a rehearsal are known, so that nothing
-        # would be private about it: the ledger notes the look and charges nothing.
+        # Spent here, before a record is opened. The randomness of a rehearsal is known, so that
+        # nothing would be private about it: the ledger notes the paid evaluation and charges
+        # nothing.
         reservation, warning = None, ""
         if book is not None and rehearsal is None:
-            # Looks at the records beside the release, for the operator and not paid for.
+            # Looks at the records next to the release, for the operator and not paid for.
             evaluations = (f"hold-out {', '.join(spec.metrics)}",) if spec.metrics else ()
             reservation = plan.reserve(book, folder.name, evaluations)
             spent.append(reservation)
             warning = reservation.warning
         elif book is not None:
-            book.note(f"{folder.name}: a rehearsal with known coins")
+            book.note(f"{folder.name}: a rehearsal with known randomness")
         # The only step that sees records, and all that is published of them. Of a sealed run one
-        # sentence is told: how full the disk is now may follow records.
+        # sentence is reported: how full the disk is now may follow records.
         outcome = run_silenced(partial(work.open, reservation), sealed)
         result = run_silenced(partial(work.write, outcome, folder, channel), sealed)
         notes = (locked_spec.note, outcome.note, live_engine.note, warning)
         result = attrs.evolve(result, note="; ".join(filter(None, notes)))
-        # An evaluation by the operator would tell more than the guarantee covers.
+        # An evaluation by the operator would say more than the guarantee covers.
         if sealed:
             return result
         with after_publication(result.kept):
@@ -220,11 +221,11 @@ class _Work:
     releases: tuple[IsolatedRelease, ...] | None = None
 
     def open(self, reservation: Reservation | None) -> Outcome:
-        """Read the records and release, telling the progress."""
+        """Read the records and release, saying the progress."""
         records, limit, counts = self.records(), self.plan.most_queries, itertools.count(1)
         progress = None if self.spec.request.records.sealed else self.progress
         tell = progress or (lambda done, limit: None)
-        # How far a run is may depend on records: a sealed run has no progress to tell.
+        # How far a run is may depend on records: a sealed run has no progress to say.
         tell(0, limit)
         with CleanProcess() as replayer:
             return run_plan(
@@ -243,7 +244,7 @@ class _Work:
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """Write the public files, all or none, and return the run that they are."""
         lock, guarantee = lock_of(self.spec, self.plan, outcome.randomness), outcome.guarantee
-        # From released answers alone, so that publishing it costs nothing more.
+        # From released answers only, so that publishing it costs nothing more.
         paid_evaluation = self.spec.request.evaluation
         paid_metrics = (
             {} if paid_evaluation is None else paid_evaluation.stated(means(outcome.answers))
@@ -276,7 +277,7 @@ class _Work:
 
 
 def _publish(folder: Path, channel: str, files: dict[str, bytes]) -> None:
-    """Write a channel's files, all or none; below `operator` for their owner alone.
+    """Write a channel's files, all or none; below `operator` for their owner only.
 
     Raises:
         NotPublishedError: none was written.
@@ -358,7 +359,7 @@ def _operator(
 ) -> dict[str, Any]:
     """Everything that may depend on records beyond the answers, marked as such, and written."""
     notes: dict[str, Any] = {"warning": UNCOVERED}
-    # Made of private records, so that it stays in a folder for the owner alone.
+    # Made of private records, so that it stays in a folder for the owner only.
     if spec.metrics:
         from dpcore.private.evaluation import evaluation
 

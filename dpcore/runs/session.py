@@ -83,7 +83,7 @@ class PaidRelease(Shown):
     Args:
         name: What was asked, with its number.
         published: The model, the tables or the object of another class.
-        guarantee: Of this release alone; together they cost what the session says.
+        guarantee: Of this release by itself; together they cost what the session says.
         left: What was left after it, in words.
         description: What it hands over to be shown.
     """
@@ -111,7 +111,7 @@ class Session(SingleUse, Shown):
             table in memory at once, before anything is spent.
         registry: Where learners are looked up by name; the default one if None.
         expected: A public estimate of a private number of records, for the memory that they need.
-        public: Records that are about nobody in the table, by name: what learners may start from.
+        public: Records that are about no one in the table, by name: what learners may start from.
         accept_delta: Whether a delta of 0.5 or more is meant.
         replaying: Where models are rebuilt from released answers before they are returned: in a
             process of its own, which the first question starts and the session's end ends, if
@@ -222,7 +222,7 @@ class Session(SingleUse, Shown):
     ) -> Plan:
         r"""Price several questions together; nothing is charged, and no record is read.
 
-        A question of share s has a variance of 1/s times what it had alone, so that the weighted
+        A question of share s has a variance of 1/s times what it had only, so that the weighted
         sum of these is least where s is in proportion to :math:`\sqrt w`; of pure noise, whose
         epsilons add up, to :math:`w^{2/3}`.
 
@@ -245,7 +245,7 @@ class Session(SingleUse, Shown):
             "questions",
             describe_type(questions),
         )
-        # Names tell the questions apart: they are numbered on from the earlier releases.
+        # Names distinguish the questions : they are numbered on from the earlier releases.
         releases: list[Release] = []
         for question, weight in zip(questions, cast(Sequence[float], amounts), strict=True):
             with below("questions", len(releases)):
@@ -316,7 +316,7 @@ class Session(SingleUse, Shown):
         """What any learner publishes: priced, charged, and only then computed.
 
         Args:
-            epsilon: What this release alone may cost, at the session's delta.
+            epsilon: What this release by itself may cost, at the session's delta.
             mechanism: For every query, or one by query name; by each query's norm if None.
             name: What it is entered as; the learner's class if empty.
             inputs: What the learner starts from: names of public records, and of earlier releases

@@ -1,6 +1,6 @@
 """`session_arguments`: check what a session is handed over before anything is spent.
 
-Messages name types and declared names alone, never a cell of a table.
+Messages name types and declared names only, never a cell of a table.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ def admitted(
     What is no source is in memory from here on, so that every release reads the same records.
 
     Returns:
-        The records, and the components and classes on whose code they rest besides their own.
+        The records, and the components and classes on whose code they rest also their own.
 
     Raises:
         ParameterError: one of them is something else.
@@ -192,7 +192,7 @@ def require_learner(learner: Any) -> None:
 
 
 def require_arguments(mechanism: Any, name: Any, inputs: Any) -> None:
-    """Refuse arguments of a release, beside its learner and its epsilon, of another type.
+    """Refuse arguments of a release, next to its learner and its epsilon, of another type.
 
     Raises:
         ParameterError: one of them is of another type.

@@ -1,7 +1,7 @@
 """Connections: databases by name, in the operator's own file and nowhere else.
 
-A spec, a lock and a run folder hold the name alone. The file is
-`$XDG_CONFIG_HOME/dpcore/connections.yaml`, and nobody but its owner may read it:
+A spec, a lock and a run folder hold the name only. The file is
+`$XDG_CONFIG_HOME/dpcore/connections.yaml`, and no one but its owner may read it:
 
     people: {sqlite: /srv/people.db}
     clinic: {postgresql: "postgresql://reader@db.example/clinic"}

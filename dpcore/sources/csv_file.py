@@ -57,7 +57,7 @@ class CsvPart(Part):
     def _read_frames(self) -> ParsedChunk:
         with _faults(self.path), self.path.open("rb") as file:
             file.seek(self.start)
-            # A longer part is one frame, which is no record: a NUL stands for it.
+            # A longer part is one frame, which is no record: a NUL represents it.
             is_too_long = self.stop - self.start > max(CHUNK, LONGEST + 2)
             chunk = b"\0\n" if is_too_long else file.read(self.stop - self.start)
             if not chunk:
@@ -221,7 +221,7 @@ def _line_end(file: BinaryIO, start: int) -> int:
 
 @contextlib.contextmanager
 def _faults(path: Path) -> Iterator[None]:
-    """What is wrong with a file, told as `SourceError`."""
+    """What is wrong with a file, reported as `SourceError`."""
     try:
         # No device, and no folder: one of Parquet files is named by a slash behind it.
         if path.exists() and not path.is_file():

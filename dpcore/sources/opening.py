@@ -40,7 +40,7 @@ def location(source: Location | str) -> Location:
     """What a text means: `sklearn:NAME`; Parquet by its end .parquet, .pq or /; else a CSV file."""
     if isinstance(source, Location):
         return source
-    # The text alone decides: no file is looked at, so that a spec means the same everywhere.
+    # The text by itself decides: no file is looked at, so that a spec means the same everywhere.
     loader, _, name = source.partition(":")
     if loader == _SKLEARN and name:
         from dpcore.sources.sklearn_data import SklearnData
@@ -92,7 +92,7 @@ def open_source(
         source: A location, or a text: a path relative to `folder`, or `sklearn:NAME`.
         refuse: Whether a number with a decimal point is refused where the comma is declared: it
             may be meant either way. Else it is no number, and is mapped in as any misfit.
-        total: Whether every line of a text file is one record whatever stands in it. A faulty one
+        total: Whether every line of a text file is one record whatever is in it. A faulty one
             is a record of empty cells where the number of records is public, and is left out where
             it is not. Faulty lines behind the declared number are no records.
         rich_role: Whether the operator lets a query reach a server as a role of many rights.
@@ -100,16 +100,16 @@ def open_source(
     Raises:
         SourceError: it cannot be opened here: an extra is missing, or a connection.
     """
-    # The location alone decides what it is read with: nothing is opened here.
+    # The location by itself decides what it is read with: nothing is opened here.
     facts = reading(domain, folder, layout, refuse=refuse, total=total, rich_role=rich_role)
     return location(source).open(facts)
 
 
 @attrs.frozen(kw_only=True)
 class Unopened(DeclaredSource):
-    """Records that nobody has read yet: where they stand, and how their file is written.
+    """Records that no one has read yet: where they stand, and how their file is written.
 
-    Every door that takes a table takes it: `Plan.run`, `Plan.open`, `Session` and `run`.
+    Every entry point that takes a table takes it: `Plan.run`, `Plan.open`, `Session` and `run`.
 
     Args:
         location: The file, the folder or the query.
@@ -140,7 +140,7 @@ class Unopened(DeclaredSource):
 
 
 def read_csv(path: Path | str, *, delimiter: str = ",", decimal: str = ".") -> Unopened:
-    """Describe a CSV file for a door of dpcore, which reads it by what is declared.
+    """Describe a CSV file for a release boundary of dpcore, which reads it by what is declared.
 
     Args:
         path: Of UTF-8 text with a header; relative to the working directory of this call.
@@ -160,7 +160,8 @@ def read_csv(path: Path | str, *, delimiter: str = ",", decimal: str = ".") -> U
 
 
 def read_parquet(path: Path | str) -> Unopened:
-    """Describe a Parquet file, or a folder of them, for a door of dpcore; its own types decide.
+    """Describe a Parquet file, or a folder of them, for a release boundary of dpcore; its own types
+    decide.
 
     Args:
         path: Relative to the working directory of this call.
@@ -171,13 +172,14 @@ def read_parquet(path: Path | str) -> Unopened:
 
 
 def read_sql(query: str, connection: str, *, rich_role: bool = False) -> Unopened:
-    """Describe the rows of an SQL query for a door of dpcore; the database's types decide.
+    """Describe the rows of an SQL query for a release boundary of dpcore; the database's types
+    decide.
 
     Args:
         query: In the database's own SQL; it is sent when records are read.
         connection: The name of a database in the operator's `connections.yaml`.
         rich_role: Whether a role of PostgreSQL may be a superuser, or read, write or execute on
-            the server: what the operator alone can answer for.
+            the server: what the operator by itself can answer for.
 
     Raises:
         SpecError: the text is no query, or calls a function that no query is sent with.
@@ -188,7 +190,7 @@ def read_sql(query: str, connection: str, *, rich_role: bool = False) -> Unopene
 
 
 def _absolute(path: Path | str) -> str:
-    """The same file, wherever the working directory goes before a door opens it."""
+    """The same file, wherever the working directory goes before a release boundary opens it."""
     is_path = isinstance(path, Path | str)
     need(is_path, "read_csv or read_parquet", "a path", "path", describe_type(path))
     return str(Path(path).absolute())

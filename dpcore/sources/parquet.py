@@ -1,7 +1,7 @@
 """Parquet: a file, or a folder of files in the order of their names; a part is some row groups.
 
 Opening a file reads its whole footer, which lists every row group: so a part holds enough small
-groups in a row that opening it costs little beside reading it.
+groups in a row that opening it costs little next to reading it.
 """
 
 import itertools
@@ -79,7 +79,7 @@ class ParquetSource(Source):
         if not self.path.is_dir():
             need(self.path.exists(), SourceError, f"no such file: {self.path}")
             return [self.path]
-        # Coins are drawn by a record's place, so that files have one order on every system.
+        # Randomness is drawn by a record's place, so that files have one order on every system.
         files = sorted(
             (path for end in ENDINGS for path in self.path.rglob(f"*{end}") if path.is_file()),
             key=lambda path: path.relative_to(self.path).parts,

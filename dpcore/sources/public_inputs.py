@@ -30,12 +30,12 @@ def read_public(domain: Domain, name: str, table: Table | Source | DeclaredSourc
     from dpcore.encoding.admission import admit_to
     from dpcore.encoding.blocks import Encoding, in_memory
 
-    # The columns alone are shared with the private records: not their number, nor whose they are.
-    # Conditions are for private rows: of public ones, all count.
+    # The columns by itself are shared with the private records: not their number, nor whose they
+    # are. Conditions are for private rows: of public ones, all count.
     plain = attrs.evolve(domain, exact=None, limit=None, people=None, groups={}, only={})
     admitted = admit_to(plain, table, "refuse")
     columns = in_memory(admitted, plain) if isinstance(admitted, Source) else admitted
-    # What starts from them reads what is encoded alone.
+    # What starts from them reads what is encoded by itself.
     records = Encoding(domain=plain, refuse=True, numbers=())(columns)
     need(
         0 < records.features.size <= _MOST,
@@ -55,7 +55,7 @@ def read_public(domain: Domain, name: str, table: Table | Source | DeclaredSourc
 
 
 def read_inputs(request: Request) -> dict[str, PublicInput]:
-    """Return what a request declares as public, by name, read where nobody has read it yet.
+    """Return what a request declares as public, by name, read where no one has read it yet.
 
     Raises:
         SourceError: public records cannot be read, or do not fit.
@@ -72,10 +72,11 @@ def read_inputs(request: Request) -> dict[str, PublicInput]:
 def _digest(domain: Domain, table: Table) -> str:
     from dpcore.encoding.blocks import Encoding
 
-    # How a norm scales a row may differ by a rounding between machines; encoding alone does not.
+    # How a norm scales a row may differ by a rounding between machines; encoding by itself does
+    # not.
     plain = attrs.evolve(domain, norm=None, exact=None, limit=None, people=None, groups={}, only={})
     records = Encoding(domain=plain, refuse=False)(table)
-    # It stands in locks: a format of its own, whatever else digests look like.
+    # It is in locks: a format of its own, whatever else digests look like.
     digest = hashlib.sha256()
     for array in (records.features, records.labels):
         digest.update(f"{array.shape} ".encode() + array.astype("<f8").tobytes())

@@ -1,10 +1,10 @@
 """Query texts: of a spec's SQL, only one query whose functions merely compute reaches a server.
 
 A text is cut into tokens by the rules of its server, and what these could cut in two ways is
-refused. Then whatever stands before a parenthesis is a word of the grammar or the name of a
+refused. Then whatever is before a parenthesis is a word of the grammar or the name of a
 function, so that every name that is not on a list is refused, whatever it means to the server. What
 calls a function without such a name (an operator, a cast, a view) is beyond any text: servers are
-asked about it, and bound besides (`dpcore.sources.sql`).
+asked about it, and bound also (`dpcore.sources.sql`).
 """
 
 import re
@@ -74,7 +74,7 @@ _COMPUTING = """
     json_to_recordset row_to_json to_json to_jsonb
 """
 FUNCTIONS = frozenset(f"{_GRAMMAR} {_COMPUTING}".split())
-"""What may stand before a parenthesis."""
+"""What may be before a parenthesis."""
 
 _FIRST = ("select", "with", "values", "table")
 _CHANGES = re.compile(
@@ -120,7 +120,7 @@ def query_text(sql: str, dialect: re.Pattern[str]) -> tuple[str, set[str], set[s
     tokens = _tokens(sql, dialect)
     while tokens and tokens[-1][:2] == ("mark", ";"):
         sql = sql[: tokens.pop()[2]]
-    # Only of words in no quotes: nobody has to guess whether a server sees a name or its grammar.
+    # Only of words in no quotes: no one has to guess whether a server sees a name or its grammar.
     words = (name if kind in ("word", "mark") else "" for kind, name, _ in tokens)
     names = ["(", *words, ")"]  # a text in parentheses ends no other that it is written into
     partners = _partners(names)
@@ -171,7 +171,7 @@ def require_query(sql: str) -> None:
 
 
 def _tokens(sql: str, dialect: re.Pattern[str]) -> list[tuple[str, str, int]]:
-    """Kind, name and place of each; words in small letters, as servers fold ASCII alone."""
+    """Kind, name and place of each; words in small letters, as servers fold ASCII only."""
     tokens = [("", "", 0)]
     for match in dialect.finditer(sql):
         kind, name = str(match.lastgroup), match.group()

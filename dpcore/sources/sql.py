@@ -1,11 +1,11 @@
 """SQL: the rows of a query on a database that the operator has configured, read once.
 
-Nobody infers a type: SQLite gives every cell the type it was stored with, PostgreSQL the types of
+No one infers a type: SQLite gives every cell the type it was stored with, PostgreSQL the types of
 its columns. Messages of drivers show cells and addresses, so they go nowhere; of a server's error
-the five characters of its SQLSTATE are told.
+the five characters of its SQLSTATE are reported.
 
 A spec may come from others. Its text is one query of listed functions (`query_text`), and is
-written where a server takes queries alone. SQLite is asked to allow reading and these functions;
+written where a server takes queries only. SQLite is asked to allow reading and these functions;
 PostgreSQL gets it in a transaction that cannot write, from a role of few rights, where no name in
 it may mean a function that somebody added.
 """
@@ -185,7 +185,7 @@ class SqlitePart(SqlRows):
             handle.execute("SELECT 1 FROM json_each('[]'), json_tree('[]')")
             tables = {str(table).lower() for (table,) in handle.execute(_TABLES)}
             handle.set_authorizer(partial(_authorize, {*tables, "json_each", "json_tree"}, denied))
-            # An explanation reads no record, and only a query can stand between parentheses.
+            # An explanation reads no record, and only a query can be between parentheses.
             for column in ("", *self.reading.names):
                 selection = f"records.{quoted(column)}" if column else "*"
                 try:
@@ -244,7 +244,7 @@ class PostgresqlPart(SqlRows):
         Raises:
             SpecError: the text is no query of listed functions.
             SourceError: the role has many rights, a name in the query may mean what somebody added
-                to the server, a column is missing or of a type that is not read, or nobody answers.
+                to the server, a column is missing or of a type that is not read, or no one answers.
         """
         from adbc_driver_postgresql import dbapi
 

@@ -31,7 +31,7 @@ COLUMN_SCHEMA: dict[str, Any] = {
                     "items": {"type": "number"},
                 },
                 "default": {
-                    "description": "Stands for what is not a number; the middle if left out.",
+                    "description": "Represents what is not a number; the middle if left out.",
                     "type": "number",
                 },
                 "missing": {
@@ -57,7 +57,7 @@ COLUMN_SCHEMA: dict[str, Any] = {
             "type": "object",
             "properties": {
                 "texts": {
-                    "description": "Bytes of a value that nobody listed, at most.",
+                    "description": "Bytes of a value that no one listed, at most.",
                     "type": "integer",
                     "minimum": 1,
                     "maximum": 384,
@@ -85,11 +85,11 @@ COLUMN_SCHEMA: dict[str, Any] = {
                 },
                 "of": _OF,
                 "default": {
-                    "description": "Stands for every other value.",
+                    "description": "Represents every other value.",
                     "type": ["string", "number", "boolean"],
                 },
                 "categories_from": {
-                    "description": "A file of them beside the spec, one a line, for a long list.",
+                    "description": "A file of them next to the spec, one a line, for a long list.",
                     "type": "string",
                 },
             },
@@ -107,7 +107,7 @@ COLUMN_SCHEMA: dict[str, Any] = {
                     "maxItems": 2,
                 },
                 "default": {
-                    "description": "Stands for what is no date; the middle if left out.",
+                    "description": "Represents what is no date; the middle if left out.",
                     "type": "string",
                 },
                 "missing": {
@@ -171,7 +171,7 @@ class RangeColumn(Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         range: Public ends of the values, low < high.
-        default: Stands for what is not a number; the middle of the range if left out.
+        default: Represents what is not a number; the middle of the range if left out.
         missing: Whether what is not a number stays missing, instead of a default.
         bins: Edges; the column becomes categories, one for each bin.
         of: The column of the file that it is, if not that of its own name.
@@ -197,7 +197,7 @@ class CategoriesColumn(Struct, frozen=True, forbid_unknown_fields=True, rename={
 
     Args:
         categories: The public list of values, two or more.
-        default: Stands for every other value; without it such a value is encoded as none.
+        default: Represents every other value; without it such a value is encoded as none.
         map: Further cells, and the category that each of them counts as.
         of: The column of the file that it is, if not that of its own name.
         as_: `text`: cells are compared letter by letter, so that `01234` is not `1234`.
@@ -215,7 +215,7 @@ class DatesColumn(Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         dates: Public ends, such as 2020-01-31.
-        default: Stands for what is no date; the middle if left out.
+        default: Represents what is no date; the middle if left out.
         missing: Whether what is no date stays missing, instead of a default.
         bins: Weeks, months, years or edges; the column becomes categories, one for each bin.
         of: The column of the file that it is, if not that of its own name.
@@ -259,7 +259,7 @@ class ListedColumn(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TextsColumn(Struct, frozen=True, forbid_unknown_fields=True):
-    """`{texts: INT}`: values that nobody listed.
+    """`{texts: INT}`: values that no one listed.
 
     Args:
         texts: How many bytes of a value are kept, in UTF-8; a longer one does not fit.

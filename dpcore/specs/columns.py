@@ -1,7 +1,7 @@
 """`columns`: one column of a spec, from located YAML to the rule of its cells and how it is made.
 
 `categories_from: FILE` becomes `categories: [...]` before a spec is read on. So a
-lock holds the list itself, and replaying a run needs no file beside it.
+lock holds the list itself, and replaying a run needs no file next to it.
 """
 
 import math
@@ -95,7 +95,7 @@ def declared_column(node: Node) -> Column:
             for entry in value
             if isinstance(entry.value, int | float) and not isinstance(entry.value, bool)
         ]
-        # A list is short for categories if it holds texts and truths alone, and for a range if it
+        # A list is short for categories if it holds texts and truths only, and for a range if it
         # holds two numbers; a bool is no number here although Python says so.
         if value and len(texts) == len(value):
             return Categories(tuple(texts))
@@ -108,7 +108,7 @@ def declared_column(node: Node) -> Column:
 
 
 def derivation(node: Node) -> Derived | None:
-    """Return how a column is made of others; None where it stands in the file under its own name.
+    """Return how a column is made of others; None where it is in the file under its own name.
 
     Raises:
         SpecError: it says so in two ways.
@@ -155,7 +155,7 @@ def _text(value: Any) -> Any:
 def _categories(text: CategoriesColumn) -> Categories:
     spellings = {cell: _text(value) for cell, value in text.map.items()}
     values, default = tuple(map(_text, text.categories)), _text(text.default)
-    # YAML has read 01234 as 1234 where it stands without quotes.
+    # YAML has read 01234 as 1234 where it is without quotes.
     need(
         text.as_ is None or all(isinstance(v, str) for v in (*values, *text.map.values())),
         SpecError,
@@ -247,7 +247,7 @@ class _Reader:
         node = column.value[_KEY]
         name = node.value
         if not isinstance(name, str) or "categories" in column.value:
-            raise SpecError("needs the path of a file, and no 'categories' beside it", _KEY)
+            raise SpecError("needs the path of a file, and no 'categories' next to it", _KEY)
         texts = _lines(Path(name) if self.folder is None else self.folder / name, name)
         # The limit is on all files together: a lock holds their lists, and must itself be readable.
         self.remaining -= len(texts)
@@ -269,7 +269,7 @@ def _lines(path: Path, name: str) -> list[str]:
     """
     try:
         with open_regular(path) as file:
-            # One byte more than allowed tells a file that is too large without reading all of it.
+            # One byte more than allowed says a file that is too large without reading all of it.
             raw = file.read(LARGEST_FILE + 1)
         texts = [line.strip(" \t") for line in raw.decode("utf-8-sig").splitlines()]
     except OSError as error:

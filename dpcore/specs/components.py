@@ -74,7 +74,7 @@ def _hints(component: type[Any]) -> dict[str, Any]:
 
 def struct_of(component: type[Any], kind: Kind, name: str) -> type[msgspec.Struct]:
     """Return the strict struct of a component's mapping form; inner components are references."""
-    # `name` admits this component's own name alone, so a mapping cannot pass for another one.
+    # `name` admits this component's own name only, so a mapping cannot pass for another one.
     fields: list[tuple[str, Any, Any]] = [(NAME, typing.Literal[name], msgspec.NODEFAULT)]
     for field, hint, default, inner in _fields(component):
         if inner is not None:
@@ -96,10 +96,10 @@ def bind(node: Node, kind: Kind, registry: Registry) -> Any:
     Raises:
         SpecError: with the path of the misfit below `node`, and the nearest valid name.
     """
-    # A component that a program made stands for itself.
+    # A component that a program made represents itself.
     if kind.accepts(type(node.value)):
         return node.value
-    # A bare name is short for a mapping with the name alone.
+    # A bare name is short for a mapping with the name only.
     if isinstance(node.value, str):
         node = attrs.evolve(node, value={NAME: node})
     elif not isinstance(node.value, dict):
@@ -149,9 +149,9 @@ def component_schema(kind: Kind, registry: Registry) -> tuple[dict[str, Any], di
     """JSON Schema of every loadable component of a kind, and the definitions it uses.
 
     A mapping is held against the component that it names, and a wrong name against the names: a
-    validator then tells of one component, and not of all that it might have been.
+    validator then says of one component, and not of all that it might have been.
     """
-    # For editors alone: a spec is read without it.
+    # For editors only: a spec is read without it.
     from dpcore.specs.hover import annotate, summary
 
     bare: list[str] = []

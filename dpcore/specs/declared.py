@@ -93,7 +93,7 @@ def _replace(spec: Node, path: str, value: Node, grid: Node) -> Node:
             return value
         head, *tail = steps
         inner = node.value
-        # Copies along the path alone: points share all other nodes. The last key may be new, so
+        # Copies along the path only: points share all other nodes. The last key may be new, so
         # that a sweep can set a field that the spec leaves to its default.
         if isinstance(inner, dict) and (head in inner or not tail):
             replacement = replace(inner[head], tail) if head in inner else value
@@ -364,7 +364,7 @@ def _on_invalid(text: SpecText) -> Literal["refuse", "project"]:
     Raises:
         SpecError: a sealed run is asked to refuse or to evaluate.
     """
-    # Refusing a record tells one bit about it to whoever started the run. A sealed run may tell
+    # Refusing a record says one bit about it to anyone who started the run. A sealed run may say
     # nothing but what it publishes.
     if not text.sealed:
         return text.on_invalid or "refuse"

@@ -1,6 +1,6 @@
 """The grammar of a spec as strict frozen structs: what each key is, and nothing else.
 
-Polymorphic parts (columns, components) are `Any` here and carry their JSON Schema beside them;
+Polymorphic parts (columns, components) are `Any` here and carry their JSON Schema next to them;
 `spec` reads those piece by piece, so that every error has its own line and column.
 """
 
@@ -70,7 +70,7 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
         columns: The feature columns by name: a range or a list of categories each.
         target: The public range of the label, or its classes; left out where there is no target.
         groups: Columns in the same forms that are no features: models never see them, evaluations
-            may tell of the groups that they form.
+            may say of the groups that they form.
         norm: Encoded rows are scaled down to at most this l2 norm.
         people: Whose a record is. The guarantee is then about all records of one person; how many
             records there are is private.
@@ -124,7 +124,7 @@ class DataText(Struct, frozen=True, forbid_unknown_fields=True):
         domain: What is publicly known about the records; never taken from them.
         target: The column to be predicted; left out where nothing is.
         csv: How the file is written.
-        public: Files of records that are about nobody in the private ones, by name, with the same
+        public: Files of records that are about no one in the private ones, by name, with the same
             columns: a release that lists a name under inputs starts from them.
     """
 
@@ -140,7 +140,7 @@ class BudgetText(Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         epsilon: The most privacy loss, in nats, but for the probability delta.
-        delta: In [0, 1); 0 if left out beside epsilon: pure differential privacy.
+        delta: In [0, 1); 0 if left out next to epsilon: pure differential privacy.
         rho: Zero-concentrated differential privacy in the place of epsilon.
         mu: Gaussian differential privacy in the place of epsilon.
     """
@@ -155,7 +155,7 @@ class FeatureMove(Struct, frozen=True, forbid_unknown_fields=True):
     """How one record's features may move: in encoded l2, with its label fixed or free.
 
     Args:
-        radius: The farthest that encoded features may move, in l2.
+        radius: The most distant that encoded features may move, in l2.
         label: Whether the label may change too.
     """
 
@@ -232,14 +232,14 @@ class PrivateEvaluation(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EvaluateText(Struct, frozen=True, forbid_unknown_fields=True):
-    """`evaluate`: a look at a private hold-out: for the operator only, or paid for.
+    """`evaluate`: an evaluation at a private hold-out: for the operator only, or paid for.
 
     Args:
-        holdout: The share of the records that the learners do not see, .2 if left out.
-        metrics: What is measured on it: components. Left out where releases `of` others tell all.
+        holdout: The proportion of the records that the learners do not see, .2 if left out.
+        metrics: What is measured on it: components. Left out where releases `of` others say all.
         private: Pay for the metrics and publish them; without it only the operator sees them.
         by: Columns of categories; the operator sees every metric by the groups that they form.
-        score: The share of the budget that buys every model's error on the hold-out, published.
+        score: The fraction of the budget that buys every model's error on the hold-out, published.
     """
 
     holdout: Annotated[float, Meta(gt=0, lt=1)] = 0.2
@@ -310,7 +310,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
         accept_delta: Whether a delta of 0.5 or more is meant: a record may then be published as it
             is more often than not.
         sweep: A release for every combination of listed values.
-        premises: What the operator takes for granted besides; it stands in the guarantee.
+        premises: What the operator takes for granted also; it is in the guarantee.
         ledger: Name of the budget that this and other runs on the same records share, the path of
             its file, which ends in `.ledger`, or its name with a place on a server or an analyst.
     """
@@ -336,7 +336,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
 
 def spec_schema() -> tuple[dict[str, Any], dict[str, Any]]:
     """The JSON Schema of a spec and its definitions, component definitions still to be added."""
-    # For editors alone: a spec is read without it.
+    # For editors only: a spec is read without it.
     from dpcore.specs.hover import annotate, summary
 
     (schema,), definitions = msgspec.json.schema_components(

@@ -47,8 +47,8 @@ class Evaluated:
     """What a hold-out is measured with.
 
     Args:
-        metrics: By the name under which they are told.
-        groups: The public groups; None where nobody asked for any.
+        metrics: By the name under which they are reported.
+        groups: The public groups; None where no one asked for any.
     """
 
     metrics: Mapping[str, Metric] = attrs.field(factory=dict)
@@ -59,7 +59,7 @@ def evaluated(declaration: Declared, node: Node, registry: Registry) -> Evaluate
     """`evaluate` of the spec at `node`, paid for or not.
 
     Raises:
-        SpecError: there is no target; a metric is unknown, stands twice, is about another kind of
+        SpecError: there is no target; a metric is unknown, occurs twice, is about another kind of
             target or about groups where there are none; groups are paid for here.
     """
     text = declaration.text.evaluate
@@ -81,7 +81,7 @@ def evaluated(declaration: Declared, node: Node, registry: Registry) -> Evaluate
         need(
             text.private is None,
             SpecError,
-            "the operator alone sees metrics by group here; to publish them, add a release "
+            "the operator by itself sees metrics by group here; to publish them, add a release "
             "with `of: RELEASE` and a learner such as statistics.group_errors",
             ("evaluate", "by"),
         )
@@ -96,7 +96,7 @@ def evaluated(declaration: Declared, node: Node, registry: Registry) -> Evaluate
         with below("evaluate", "metrics", number):
             metric: Metric = bind(entry, METRIC, registry)
             name = str((entry.mapping.get("name") or entry).value)
-            need(name not in metrics_by_name, SpecError, f"{name} stands twice")
+            need(name not in metrics_by_name, SpecError, f"{name} occurs twice")
             _require(name, metric, declaration.domain, registry, grouped=groups is not None)
             metrics_by_name[name] = metric
     return Evaluated(metrics=metrics_by_name, groups=groups)
@@ -117,7 +117,7 @@ def _require_reader(declaration: Declared) -> None:
     need(
         text.evaluate.score or any(release.of is not None for release in releases),
         SpecError,
-        "needs metrics, or a release with `of: RELEASE` that tells of the hold-out",
+        "needs metrics, or a release with `of: RELEASE` that says of the hold-out",
         "evaluate",
     )
 
@@ -152,7 +152,7 @@ def _hint(domain: Domain, registry: Registry) -> str:
 
 
 def require_measurable(evaluations: Evaluated, request: Request) -> None:
-    """Raise `SpecError` where a metric needs what a release's model will not tell."""
+    """Raise `SpecError` where a metric needs what a release's model will not say."""
     for number, (name, metric) in enumerate(evaluations.metrics.items()):
         for release in request.releases:
             learner = release.learner
@@ -201,7 +201,8 @@ def requested(
         SpecError: a component is unknown or does not take what it is given.
     """
     text, points = declaration.text, declaration.points
-    # A paid look is part of the request, because its metrics share the budget of the releases.
+    # A paid evaluation is part of the request, because its metrics share the budget of the
+    # releases.
     evaluation = None
     if text.evaluate and text.evaluate.private:
         with below("evaluate"):
@@ -317,7 +318,7 @@ def _scores(
     """What `evaluate.score` buys: a release of each model's error on the hold-out.
 
     Args:
-        score: The share of the budget.
+        score: The fraction of the budget.
 
     Raises:
         SpecError: there is no model, or every point of a sweep has the whole budget.

@@ -1,7 +1,7 @@
 """Rules of choice: `{rule: PAPER/STATEMENT, take: NAME}` becomes a number before a spec is read.
 
 A paper's choice of lambda, epsilon, a rate or a number of steps or features is a statement's number
-(`dpcore theory`), computed from what stands in the spec: from public facts alone. A lock holds the
+(`dpcore theory`), computed from what is in the spec: from public facts only. A lock holds the
 number itself, so that a replay needs no statement.
 """
 
@@ -25,7 +25,7 @@ RECORDS = "records"
 
 RULES: dict[str, Any] = {
     "title": "rule",
-    "description": "A paper's choice of a number, computed from what stands in the spec.",
+    "description": "A paper's choice of a number, computed from what is in the spec.",
     "type": "object",
     "properties": {
         RULE: {"type": "string", "description": "The statement: PAPER/STATEMENT."},
@@ -94,7 +94,7 @@ class _Reader:
             )
         if not isinstance(node.value, dict):
             return node
-        # The number stands where the rule stood, so an error about it points at the rule.
+        # The number is where the rule was, so an error about it points at the rule.
         if RULE in node.value:
             self.has_rules = True
             return attrs.evolve(node, value=self.number(node.value), keys={})

@@ -33,7 +33,7 @@ def json_schema(registry: Registry) -> dict[str, Any]:
         definitions[kind.definition], inner = component_schema(kind, registry)
         definitions.update(inner)
     for name, definition in definitions.items():
-        # A rule may stand for any number below the budget and the releases, and nowhere else.
+        # A rule may represent any number below the budget and the releases, and nowhere else.
         if name.startswith(_RULED) and "properties" in definition:
             definition["properties"] = {
                 key: _or_rule(property_schema)
@@ -54,7 +54,7 @@ def _or_rule(schema: dict[str, Any]) -> dict[str, Any]:
     """A number's schema that takes a rule of choice, too; any other as it is."""
     cases = schema.get("anyOf", [schema])
     types = {case.get("type") for case in cases}
-    # A rule yields a number, so it stands only where nothing but a number (or null) fits.
+    # A rule yields a number, so it is only where nothing but a number (or null) fits.
     if not types <= {"number", "integer", "null"} or types == {"null"}:
         return schema
     return {
@@ -66,14 +66,14 @@ def _or_rule(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _source_schema(registry: Registry) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of `data.source`: a text, or a component whose name may be left out beside its own key."""
+    """Of `data.source`: a text, or a component whose name may be left out next to its own key."""
     schema, inner = component_schema(SOURCE, registry)
     short_forms = []
     for case in schema["then"]["allOf"]:
         definition = inner[case["then"]["$ref"].rpartition("/")[2]]
         name = case["if"]["properties"]["name"]["const"]
         if name in definition["properties"]:
-            # Each source's own key tells which one it is, so the name is not needed beside it.
+            # Each source's own key says which one it is, so the name is not needed next to it.
             properties = {
                 key: value for key, value in definition["properties"].items() if key != "name"
             }

@@ -1,7 +1,7 @@
-"""Spec: one YAML file to frozen objects. Whoever reads the file can state the guarantee.
+"""Spec: one YAML file to frozen objects. Anyone who reads the file can state the guarantee.
 
-What the text alone says is checked before anything is imported that a right spec needs: a mistyped
-key is told at once.
+What the text by itself says is checked before anything is imported that a right spec needs: a
+mistyped key is reported at once.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Spec:
         return None if self.path is None else self.path.parent
 
     def price(self, randomness: PublicRandomness | None = None, *, reproduce: bool = False) -> Plan:
-        """Return the priced plan, at the spec's pinned coins, else at `randomness`, else at fresh
-        ones.
+        """Return the priced plan, at the spec's pinned randomness, else at `randomness`, else at
+        fresh ones.
 
         Args:
             reproduce: Price refuted and conditional claims as printed, without any guarantee.
@@ -93,7 +93,7 @@ class Spec:
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:
-        """What is raised inside about a part of the request says where it stands in the file.
+        """What is raised inside about a part of the request says where it is in the file.
 
         A release is counted over all points of a sweep; a value that a sweep puts in is at fault
         where the sweep lists it.

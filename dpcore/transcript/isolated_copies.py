@@ -29,7 +29,7 @@ Arrays = Mapping[str, NDArray[Any]]
 class Before(Generic[Thing]):
     """Something public as it is now; every `copy` of it is a new one, of this moment.
 
-    It is kept as bytes where it can be serialised, else as one deep copy that nobody is given.
+    It is kept as bytes where it can be serialised, else as one deep copy that no one is given.
     """
 
     def __init__(self, thing: Thing) -> None:
@@ -50,7 +50,7 @@ class Before(Generic[Thing]):
 
 
 def frozen(query: Query) -> Query:
-    """Copy an ask, whose arrays nobody can write to."""
+    """Copy a query, whose arrays no one can write to."""
     return query.with_args(_read_only(query.args))
 
 
@@ -66,7 +66,7 @@ def _read_only(value: Any) -> Any:
 
 
 def transcript(answers: Iterable[Answer]) -> str:
-    """Return a digest of what was asked, in order, with every byte of the asks' `args`."""
+    """Return a digest of what was asked, in order, with every byte of the queries' `args`."""
     digest = hashlib.sha256()
     # Order and number are part of the digest: the same asks in another order differ.
     for answer in answers:
@@ -75,13 +75,13 @@ def transcript(answers: Iterable[Answer]) -> str:
 
 
 def settled(model: Published) -> Published:
-    """Tables as they are now, in plain values: nothing can tell another number, or text, later."""
+    """Tables as they are now, in plain values: nothing can say another number, or text, later."""
     # Not by a method that a derived class could replace.
     return Statistics.settled(model) if isinstance(model, Statistics) else model
 
 
 def collect_arrays(model: Published) -> Arrays:
-    """A model's arrays as it tells them now: what is compared is what is written, byte for byte."""
+    """A model's arrays as it says them now: what is compared is what is written, byte for byte."""
     return {str(name): np.array(array) for name, array in sorted(model.arrays().items())}
 
 
@@ -90,7 +90,7 @@ def published(model: Published, arrays: Arrays, description: Description | None 
 
     Args:
         model: `settled`.
-        arrays: What it told once.
+        arrays: What it reported once.
         description: Likewise, where it hands over one.
     """
     digest = hashlib.sha256()
@@ -111,9 +111,9 @@ def published(model: Published, arrays: Arrays, description: Description | None 
 
 
 def _add(digest: Any, value: Any) -> None:
-    """Everything that tells two values apart, without a doubt where they are equal."""
+    """Everything that distinguishes two values , without a doubt where they are equal."""
     # Types and lengths go in as well, so that no two values run together to the same bytes. What
-    # asks are mostly made of comes first, since every ask of a run is told twice.
+    # asks are mostly made of comes first, since every query of a run is reported twice.
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind != "O":
         # The order in memory counts too: files are written in it.
         form = repr(
@@ -138,5 +138,5 @@ def _add(digest: Any, value: Any) -> None:
         fields = [(f.name, getattr(value, f.name)) for f in attrs.fields(type(value)) if f.init]
         _add(digest, (type(value).__qualname__, fields))
     else:
-        # Of a class that tells nothing of its fields, the attributes are all there is to compare.
+        # Of a class that reveals nothing of its fields, the attributes are all there is to compare.
         _add(digest, (type(value).__qualname__, getattr(value, "__dict__", None)))

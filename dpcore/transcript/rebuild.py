@@ -1,7 +1,7 @@
-"""Rebuild what a run published, from its answers alone.
+"""Rebuild what a run published, from its answers only.
 
 The public and the private part of a learner run on separate instances: copies from bytes that were
-written before any record was opened. Whoever has a published run can do what is done here.
+written before any record was opened. Anyone who has a published run can do what is done here.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class IsolatedRelease:
 
     def start(self, randomness: PublicRandomness, inputs: Inputs) -> tuple[Learner, Public]:
         """Return a new copy of the learner, and the public facts that it starts from."""
-        # The public part alone sees inputs: the private function gets of them what an ask's `args`
-        # say, for all of which its bound holds.
+        # The public part by itself sees inputs: the private function gets of them what a query's
+        # `args` say, for all of which its bound holds.
         learner, part = self.before.copy()
         public = Public(domain=part, randomness=randomness, mu=self.scheduled.mu, inputs=inputs)
         return cast(Learner, learner), public
@@ -60,10 +60,10 @@ class IsolatedRelease:
     def replay(
         self, randomness: PublicRandomness, values: Sequence[NDArray[Any]], inputs: Inputs
     ) -> tuple[Published, tuple[Answer, ...]]:
-        """Return the model and all asks, from released values in order: by the public part alone.
+        """Return the model and all queries, from released values in order: by the public part only.
 
         Args:
-            inputs: What the releases that it names published, copies for this call alone.
+            inputs: What the releases that it names published, copies for this call only.
 
         Raises:
             ReplayError: the values do not fit.
@@ -107,7 +107,7 @@ def _replay_function(
     release: FunctionRelease, values: Sequence[NDArray[Any]]
 ) -> tuple[Published, tuple[Answer, ...]]:
     """The published predictions, and the answer, from one array of (point, prediction) rows."""
-    # A run of learners alone imports no predictions.
+    # A run of learners by itself imports no predictions.
     from dpcore.models.predictions import Predictions
 
     domain = release.part
@@ -139,7 +139,7 @@ def answer_of(
 
 
 class PlannedSequence:
-    """The planned asks of a release, counted down."""
+    """The planned queries of a release, counted down."""
 
     def __init__(self, queries: Mapping[str, PlannedQuery]) -> None:
         self._asks = queries
@@ -152,7 +152,7 @@ class PlannedSequence:
             ContractError: the query is not planned as it is, or was asked too often.
         """
         planned_query = self._asks.get(query.name)
-        # The guarantee composes the planned asks alone, so another query or one more ask would not
+        # The guarantee composes the planned asks only, so another query or one more ask would not
         # be paid for.
         if planned_query is None or query != planned_query.query:  # `args` are no part of equality
             raise ContractError(f"the query {query.name!r} was asked but not planned like this")
@@ -171,7 +171,7 @@ class Handover:
     """What the releases of one run published, for later ones that name it as an input.
 
     Every consumer gets a copy of its own, of the moment when the object was rebuilt from answers:
-    what one of them does to it reaches nobody else.
+    what one of them does to it reaches no one else.
     """
 
     def __init__(self, releases: Sequence[IsolatedRelease]) -> None:

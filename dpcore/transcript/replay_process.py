@@ -9,12 +9,12 @@ attributes too. Neither finds what is left in files, or in the noise of a clock.
 Where a clean process answers, nothing is replayed here: the run's own asks, and the model at the
 end of its own conversation, must be those of the clean process. A replay here could differ from
 these two only by what is in this process, and nothing of this process is published: the objects
-that are come from the clean process, where they were made from answers alone. Anything that
+that are come from the clean process, where they were made from answers only. Anything that
 differs, or cannot travel back, is replayed here as well, and judged by that.
 
 One `CleanProcess` may serve many runs. Each release is unpickled anew there; only the globals of
 plugins' modules last from run to run. What they hold came from plans and released values, so that
-a model which depends on them is post-processing. It may still replay here alone, which is a fault
+a model which depends on them is post-processing. It may still replay here only, which is a fault
 of the plugin and no leak.
 """
 
@@ -49,7 +49,7 @@ Answers = Sequence[Sequence[Answer]]
 
 @attrs.frozen(kw_only=True)
 class Rebuilt:
-    """What the answers alone determine, and what the run therefore publishes.
+    """What the answers only determine, and what the run therefore publishes.
 
     Args:
         models: One for each release.
@@ -70,9 +70,9 @@ class Rebuilt:
 # From a run's answers, and what makes the models at the ends of its conversations.
 Replayed = Callable[[Answers, Sequence[Rebuild]], Rebuilt]
 Digests = list[list[str]]
-"""By release: a digest of the model, and one of the asks."""
+"""By release: a digest of the model, and one of the queries."""
 
-_ONLY, _CLEAN = "in this process alone: ", "in a clean process"
+_ONLY, _CLEAN = "in this process only: ", "in a clean process"
 
 _START = """
 import json, sys
@@ -129,7 +129,7 @@ class CleanProcess(SingleUse, Replayer):
     """In a process of its own.
 
     The process is a fresh interpreter, which does not import the caller's script. It gets plans and
-    released values alone, and ends when this is closed, or collected, or when this process ends.
+    released values only, and ends when this is closed, or collected, or when this process ends.
     What cannot be imported there by its name (a learner of `__main__`) is replayed here only.
 
     Args:
@@ -171,7 +171,7 @@ class CleanProcess(SingleUse, Replayer):
         # One run at a time: a reply belongs to the request before it.
         with self._lock:
             self.start()
-            helper, cause = self._helper, "no other interpreter starts beside it"
+            helper, cause = self._helper, "no other interpreter starts next to it"
             try:
                 # The bytes are written before any record is opened, so nothing that a private
                 # function does later can reach them.
@@ -184,7 +184,7 @@ class CleanProcess(SingleUse, Replayer):
             def replay(answers: Answers, ends: Sequence[Rebuild]) -> Rebuilt:
                 if helper is None:
                     return _only(_replay(releases, randomness, answers)[0], cause)
-                # The process gets the released values alone. They passed the mechanism, so it never
+                # The process gets the released values only. They passed the mechanism, so it never
                 # holds anything that the noise does not protect.
                 values = [[answer.value for answer in group] for group in answers]
                 patience = self._patience + 100 * (time.monotonic() - start)
@@ -200,7 +200,7 @@ class CleanProcess(SingleUse, Replayer):
                 need(
                     (kind, digests) == ("told", f"{json.dumps(own_digests)}\n"),
                     ReleaseError,
-                    "in a process that saw no record, the answers give other asks or another "
+                    "in a process that saw no record, the answers give other queries or another "
                     "model than here: a private function left something in a global or a class "
                     "attribute, or the public part is not determined by its answers; nothing is "
                     "released",
@@ -273,7 +273,7 @@ def _only(replayed: Rebuilt, cause: str) -> Rebuilt:
     return attrs.evolve(
         replayed,
         place=f"{_ONLY}{cause}",
-        note=f"{cause}, so that this one alone replayed the answers: globals and class attributes "
+        note=f"{cause}, so that this one only replayed the answers: globals and class attributes "
         f"were not checked",
     )
 
@@ -284,7 +284,7 @@ def _accept(
     """What a clean process made, if it is what this run asked and came to; else None.
 
     Args:
-        objects, digests: As the process tells them.
+        objects, digests: As the process says them.
     """
     try:
         models = pickle.loads(base64.b64decode(objects))  # noqa: S301  # it holds no record
@@ -365,7 +365,7 @@ def _describe(model: Published, name: str) -> Description:
 def serve() -> None:
     """The clean process: a line of digests for every plan and its values on standard input."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "w")
-    # These two carry requests and digests alone: what plugins print goes nowhere, and what they
+    # These two carry requests and digests only: what plugins print goes nowhere, and what they
     # read is empty.
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)

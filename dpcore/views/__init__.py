@@ -1,1 +1,1 @@
-"""`views`: what notebooks and terminals show of objects: sheets and plots, public facts alone."""
+"""`views`: what notebooks and terminals show of objects: summaries and plots, public facts only."""

@@ -1,4 +1,4 @@
-"""`markup`: write listings and sheets as plain text and as HTML. All text is escaped.
+"""`markup`: write listings and summaries as plain text and as HTML. All text is escaped.
 
 Nothing here looks at more than the texts that it is given.
 """
@@ -19,7 +19,7 @@ MOST_ROWS = 60  # of one table that are shown
 
 
 def html_text(text: str) -> str:
-    """Text that stands in a page as it is, whatever it holds."""
+    """Text that is in a page as it is, whatever it holds."""
     return html.escape(one_line(text, LONGEST_CELL), quote=True)
 
 
@@ -104,11 +104,11 @@ class Summary:
     sentences: tuple[str, ...] = attrs.field(default=(), converter=_paragraphs)
 
     def text(self) -> str:
-        """Return the whole sheet as plain text, its parts divided by empty lines."""
+        """Return the whole summary as plain text, its parts divided by empty lines."""
         return "\n\n".join([self.title, *(table.text() for table in self.tables), *self.sentences])
 
     def html(self) -> str:
-        """Return the whole sheet as a `<div>`, every text escaped."""
+        """Return the whole summary as a `<div>`, every text escaped."""
         tables = "".join(table.html() for table in self.tables)
         paragraphs = "".join(
             f"<p>{html.escape(sentence, quote=True)}</p>" for sentence in self.sentences

@@ -38,7 +38,7 @@ from dpcore.views.markup import MOST_ROWS, Listing, Summary, facts
 
 @singledispatch
 def show(thing: Any) -> Summary:
-    """Write the sheet of an object of the core, by its class.
+    """Write the summary of an object of the core, by its class.
 
     Raises:
         ContractError: the core shows no objects of its class.
@@ -101,7 +101,7 @@ def show_guarantee(guarantee: Guarantee) -> Summary:
 
 @show.register
 def show_plan(plan: Plan) -> Summary:
-    """Show the guarantee in short, every query with its noise, and how wide bars will be."""
+    """Show the guarantee in short, every query with its noise, and how wide intervals will be."""
     rows = [
         (scheduled.name, *_cells(planned_query))
         for scheduled in plan.schedule.releases
@@ -123,7 +123,7 @@ def show_plan(plan: Plan) -> Summary:
 
 @plot.register
 def plot_plan(plan: Plan, axes: Any = None) -> Any:
-    """Draw the certified curve, and what an attacker recognises at most, on two axes."""
+    """Draw the certified curve, and what an attacker detects at most, on two axes."""
     curves = sibling("report", "plots.curves", "Plan.plot")
     curve_axes, trade_off_axes = curves.axes_or_new(axes, 2)
     curve, guarantee = plan.curve(), plan.guarantee
@@ -209,7 +209,7 @@ def show_figures(figures: Figures) -> Summary:
 
 @show.register
 def show_statistics(statistics: Statistics) -> Summary:
-    """Show all tables on one sheet."""
+    """Show all tables on one summary."""
     tables = statistics.tables
     return show_tables(", ".join(filter(None, tables)) or "Statistics", tables.values())
 
@@ -218,7 +218,7 @@ def show_tables(title: str, tables: Iterable[Figures]) -> Summary:
     """Show several tables below one title, each sentence about their intervals once."""
     summaries = [show_figures(figures) for figures in tables]
     listings = tuple(listing for summary in summaries for listing in summary.tables)
-    # Tables of one release mostly share a sentence about their bars.
+    # Tables of one release mostly share a sentence about their intervals.
     sentences = dict.fromkeys(sentence for summary in summaries for sentence in summary.sentences)
     return Summary(title=title, tables=listings, sentences=tuple(sentences))
 
@@ -227,7 +227,7 @@ def describe_model(model: Published) -> str:
     """Describe what a release published, in a few words."""
     if isinstance(model, Statistics):
         count = len(model.tables)
-        return f"{count} {'table' if count == 1 else 'tables'} of numbers with error bars"
+        return f"{count} {'table' if count == 1 else 'tables'} of numbers with confidence intervals"
     if isinstance(model, Predictions):
         return f"predictions at {len(model.values)} points"
     sizes = ", ".join(f"{name} {array.shape}" for name, array in model.arrays().items())

@@ -37,7 +37,7 @@ def convert(node: Node, to: type[T]) -> T:
 
 def _misfit(node: Node, to: Any, message: str) -> SpecError:
     """What msgspec's message is about, in our words."""
-    # msgspec tells the path and the misfit in one sentence: take the path from it and state what
+    # msgspec says the path and the misfit in one sentence: take the path from it and state what
     # was needed from the type at that path.
     match = _AT.search(message)
     path = match["path"].partition("[...]")[0] if match else ""  # of a mapping's value: the mapping
@@ -64,7 +64,7 @@ def _options(info: inspect.Type) -> list[inspect.Type]:
 
 
 def _inner(info: inspect.Type, node: Node, step: str) -> inspect.Type:
-    """The type of what stands at `step` in a value of type `info`."""
+    """The type of what is at `step` in a value of type `info`."""
     for option in _options(info):
         if isinstance(option, inspect.StructType) and isinstance(node.value, dict):
             for field in option.fields:

@@ -1,4 +1,4 @@
-"""YAML text to plain data that remembers where each value stood.
+"""YAML text to plain data that remembers where each value was.
 
 Read by the core schema of YAML 1.2 (`no` is text, `1e-5` is a number). What a spec never needs and
 readers disagree on is refused: anchors, aliases, tags, duplicate keys, directives, several
@@ -6,7 +6,7 @@ documents, NaN and infinities. PyYAML scans; resolving scalars and refusing is d
 
 Size, depth and number of values are bounded, so that any text is read in a few seconds.
 
-An error carries a path of keys: whoever read the file adds file, line and column, once.
+An error carries a path of keys: anyone who read the file adds file, line and column, once.
 """
 
 import errno
@@ -46,7 +46,7 @@ class Node:
 
     Args:
         value: A scalar, a list of nodes, or a dict of nodes by key.
-        keys: For a dict, where each key stands.
+        keys: For a dict, where each key is.
     """
 
     value: "Scalar | list[Node] | dict[str, Node]"
@@ -99,7 +99,7 @@ def open_regular(path: Path, flags: int = 0) -> BinaryIO:
 
 
 def require_regular(path: Path) -> None:
-    """Raise `OSError` where something stands at a path that is no regular file."""
+    """Raise `OSError` where something is at a path that is no regular file."""
     if os.path.lexists(path):
         open_regular(path).close()
 
@@ -131,7 +131,7 @@ def read(path: Path, way: str = "") -> Node:
         raise SpecError(why_no_text(raw) + way, place=f"{name}:{line}:1") from None
     need(text.strip(), SpecError, f"the file is empty{way}", place=f"{name}:1:1")
     node = parse(text, name)
-    # Text alone may be a file of records, of which no message may show anything.
+    # Text by itself may be a file of records, of which no message may show anything.
     need(
         isinstance(node.value, dict | list),
         SpecError,
@@ -142,7 +142,7 @@ def read(path: Path, way: str = "") -> Node:
 
 
 def parse(text: str, name: str) -> Node:
-    """Return the single document in `text`; `name` stands for the file in messages.
+    """Return the single document in `text`; `name` represents the file in messages.
 
     Raises:
         SpecError: it is too large, or not the YAML described above.
@@ -205,7 +205,7 @@ def _limit_events(events: Iterator[yaml.Event], name: str) -> Iterator[yaml.Even
             count += 1
             if count > MOST_NODES:
                 raise SpecError(
-                    f"more than {MOST_NODES} keys and values; a long list of categories can stand "
+                    f"more than {MOST_NODES} keys and values; a long list of categories can be "
                     "in a file of its own (categories_from)",
                     place=_where(event, name),
                 )
@@ -240,7 +240,7 @@ _PROBLEMS = {
 
 
 def _in_words(problem: str) -> str:
-    """PyYAML's problem in words that tell what to change in the file."""
+    """PyYAML's problem in words that say what to change in the file."""
     phrases = (words for part, words in _PROBLEMS.items() if part in problem)
     return next(phrases, "the text cannot be read from here on")
 
@@ -344,7 +344,7 @@ def _resolve(text: str, where: str) -> Scalar:
 
 @contextmanager
 def locate_errors(node: Node) -> Iterator[None]:
-    """What is raised inside about a key of `node` says where the key stands in its file."""
+    """What is raised inside about a key of `node` says where the key is in its file."""
     try:
         yield
     except DpcoreError as error:

@@ -1,4 +1,4 @@
-"""Paths that lead to no text: what stands there, and what to give instead.
+"""Paths that lead to no text: what is there, and what to give instead.
 
 A spec and a table of records are refused in the same words. Nothing here shows what a file holds.
 """
@@ -15,7 +15,7 @@ _MOST = 1000  # names of a folder that a hint looks at
 _RUN = "a run folder: `dpcore replay` and `dpcore report` read it"
 _FOLDER = "not a file but a folder: name a file in it"
 _STARTS = {
-    b"PK\x03\x04": "an Excel workbook or a zip archive: save the sheet as CSV, or unpack it",
+    b"PK\x03\x04": "an Excel workbook or a zip archive: save the summary as CSV, or unpack it",
     b"\x1f\x8b": "compressed by gzip: unpack it",
     b"PAR1": "Parquet: let its name end in .parquet",
     b"%PDF": "a PDF: export its table as CSV",

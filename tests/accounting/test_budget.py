@@ -1,4 +1,4 @@
-"""What a budget leaves beside a failure probability, in exact arithmetic."""
+"""What a budget leaves next to a failure probability, in exact arithmetic."""
 
 from fractions import Fraction
 

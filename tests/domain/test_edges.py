@@ -53,7 +53,7 @@ def expected_cell(number, low, high, count):
 
 
 def around(edges):
-    """Every edge, and the doubles beside it."""
+    """Every edge, and the doubles next to it."""
     return np.array(
         [x for e in edges for x in (math.nextafter(e, -math.inf), e, math.nextafter(e, math.inf))]
     )

@@ -1,4 +1,4 @@
-"""Samples of an ask behind an engine: their sizes, their law, and records of the split alone."""
+"""Samples of a query behind an engine: their sizes, their law, and records of the split only."""
 
 import math
 import threading
@@ -77,13 +77,13 @@ def test_no_more_threads_start_than_there_are_blocks(monkeypatch, rows, most):
     with LocalEngine(threads=8, rows=rows) as engine:
         counted(Twice(sampling=Poisson(probability=0.2)), ADD_REMOVE, 1, engine)
     workers = [thread for thread in started if "ThreadPool" in thread.name]
-    assert len(workers) <= 2 * most  # of two asks, each over 2,000 records
+    assert len(workers) <= 2 * most  # of two queries, each over 2,000 records
 
 
 def test_a_poisson_sample_takes_each_record_by_a_coin_of_its_own():
     learner = Twice(sampling=Poisson(probability=0.2))
     values = np.array([counted(learner, ADD_REMOVE, seed) for seed in range(8)])
-    # 8 runs of two asks of 2000 coins: six standard errors of the mean
+    # 8 runs of two queries of 2000 coins: six standard errors of the mean
     assert abs(values.mean() - 200) < 6 * math.sqrt(1000 * 0.2 * 0.8 / values.size)
     assert values.std() > 6
 

@@ -80,10 +80,10 @@ def test_no_score_of_a_small_release_exceeds_the_curve(shape, mean):
 
 
 def ranked(base, shape, mean, fraction, epsilons):
-    """The curve's lower end where the `fraction` least telling answers win, the most telling
+    """The curve's lower end where the `fraction` least saying answers win, the most saying
     follow.
 
-    Of the events "one of the most telling, none of the winners": of a Gaussian pair N(mu), N(0).
+    Of the events "one of the most saying, none of the winners": of a Gaussian pair N(mu), N(0).
     """
     from scipy.stats import norm
 
@@ -128,7 +128,7 @@ def test_any_curve_will_do_and_too_many_runs_are_refused():
     event = RandomStoppingEvent(event=curve, mean=3.0)
     assert 0 < event.curve.upper_at(0.5, Direction.ADD) < 1
     many = RandomStoppingEvent(event=GaussianEvent(mu=6.0, adjacency=A), mean=1e4)
-    with pytest.raises(NoClaimError, match="tell all"):
+    with pytest.raises(NoClaimError, match="say all"):
         many.curve.upper_at(1.0, Direction.ADD)
     few = RandomStoppingEvent(event=GaussianEvent(mu=1e-4, adjacency=A), mean=1e4)
     assert event_epsilon(few, 1e-6).upper < 1.0

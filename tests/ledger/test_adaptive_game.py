@@ -122,7 +122,7 @@ def laplace(shift, points=400):
 def test_no_ledger_is_within_two_percent_of_the_best_composition_for_all():
     """Two histories begin alike: then one Laplace release of epsilon 1, or a Gaussian.
 
-    Each by itself is within 2 % of (4, 1e-6). Whoever chooses by what the first answers cost
+    Each by itself is within 2 % of (4, 1e-6). Anyone who chooses by what the first answers cost
     exceeds that, so a sound ledger lets at most one of the two through.
     """
     epsilon, delta, pair = 4.0, 1e-6, laplace(1.0)

@@ -103,7 +103,7 @@ def test_a_study_adds_up_as_if_it_had_no_limits(tmp_path):
         reservation = mine.reserve(charge, "a run")
         assert reservation.recorded.left == plain.reserve(charge, "a run").recorded.left
         assert sums(limited) == sums(plain)
-        # What a guarantee quotes is the study's alone.
+        # What a guarantee quotes is the study's only.
         recorded = reservation.recorded
         assert (recorded.epsilon, recorded.delta) == (1.0, 1e-5)
         assert analyst not in recorded.sentence()
@@ -112,7 +112,7 @@ def test_a_study_adds_up_as_if_it_had_no_limits(tmp_path):
 
 
 def test_a_charge_is_covered_by_what_is_left_of_each(place):
-    """The Gaussian that stands for a charge depends on what follows it: each sum has its own."""
+    """The Gaussian that represents a charge depends on what follows it: each sum has its own."""
     ledger = study(place, {"ann": (0.3, 2e-6)})
     charge = Charge.of(ApproximateEvent(epsilon=0.05, delta=1e-9, adjacency=REPLACE_ONE))
     mine = Ledger.open(place, analyst="ann")
@@ -257,7 +257,7 @@ def drop_all_limits(bodies):
     ],
 )  # fmt: skip
 def test_rows_that_a_forger_writes_anew_do_not_add_up(place, change):
-    """With every digest right: the sums alone give it away."""
+    """With every digest right: the sums only give it away."""
     ledger = study(place, {"ann": (0.5, 2e-6), "ben": (0.8, 5e-6)})
     for name in ("ben", "ann", "ann"):
         Ledger.open(place, analyst=name).spend(gaussian(0.05))
@@ -326,7 +326,7 @@ def test_processes_that_compete_exceed_no_limit(tmp_path):
     for analyst, (epsilon, delta) in {**limits, "": (1.5, 1e-5)}.items():
         count = sum(analyst in ("", row.body["analyst"]) for row in rows)
         assert not count or oracles.gaussian_epsilon(delta, SMALL * count**0.5) <= epsilon
-    # What was let through is all that fits: a further charge fits nobody.
+    # What was let through is all that fits: a further charge fits no one.
     for analyst in limits:
         with pytest.raises(BudgetExceededError):
             Ledger.open(place, analyst=analyst).spend(gaussian(SMALL))

@@ -48,7 +48,7 @@ def test_a_gaussian_after_a_pure_release_is_charged_as_the_claim_of_its_curve():
     ((claim, count),) = charge.events
     assert count == 1
     assert oracles.gaussian_delta(claim.epsilon_0, 0.1) <= claim.delta_0 * (1 + 1e-9)
-    # The same share of what was left of both.
+    # The same proportion of what was left of both.
     assert claim.epsilon_0 / 0.9 == pytest.approx(claim.delta_0 / 1e-5, rel=1e-9)
     left = after.left()
     assert left.epsilon == pytest.approx(0.9 - claim.epsilon_0)
@@ -137,7 +137,7 @@ def outcomes(event):
     if isinstance(event, GaussianEvent):
         return np.diff(norm.cdf(EDGES, loc=event.mu)), np.diff(norm.cdf(EDGES))
     if isinstance(event, ApproximateEvent):
-        # With probability delta all is told, in a way that only one neighbour can.
+        # With probability delta all is reported, in a way that only one neighbour can.
         truth = 1 / (1 + math.exp(-event.epsilon_0))
         rest = (1 - event.delta_0) * np.array([truth, 1 - truth])
         return np.append(rest, [event.delta_0, 0]), np.append(rest[::-1], [0, event.delta_0])

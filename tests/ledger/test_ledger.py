@@ -1,4 +1,6 @@
-"""A ledger keeps what it is told, refuses what does not fit, and notices when it was changed."""
+"""A ledger keeps what it is reported, refuses what does not fit, and notices when it was
+changed.
+"""
 
 import json
 import math
@@ -170,9 +172,9 @@ def test_a_reservation_serves_one_run_of_its_own_plan(ledger):
     reservation = first.reserve(ledger)
     with pytest.raises(ContractError, match="made for another plan"):
         other.run(table(), reservation=reservation)
-    with pytest.raises(ContractError, match="known coins"):
+    with pytest.raises(ContractError, match="known randomness"):
         first.run(table(), reservation=reservation, secret=SecretRandomness.rehearsal(1))
-    with pytest.raises(ContractError, match="another door"):
+    with pytest.raises(ContractError, match="another release boundary"):
         first.run(table(), reservation=reservation, release_through=wide_open)
     guarantee = first.run(table(), reservation=reservation).guarantee
     with pytest.raises(ContractError, match="has served a run"):
@@ -346,7 +348,7 @@ def test_a_changed_row_is_noticed(ledger, statement, fault):
 
 
 def test_sums_that_say_less_than_the_events_are_noticed(ledger):
-    """A row that fits the chain and lies: only a recomputation can tell."""
+    """A row that fits the chain and lies: only a recomputation can say."""
     with ledger.writing() as transaction:
         body = {
             "time": "", "what": "", "uncovered": [], "all_assumptions": [],

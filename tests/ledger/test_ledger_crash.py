@@ -93,7 +93,7 @@ def test_eight_processes_share_one_total(tmp_path):
 
 
 def test_a_full_disk_stops_a_run_before_its_records_are_opened(tmp_path):
-    """A limit on the size of files stands for the disk; SIGXFSZ comes with it, and is ignored."""
+    """A limit on the size of files represents the disk; SIGXFSZ comes with it, and is ignored."""
     path = tmp_path / "spent.ledger"
     Ledger.create(path, epsilon=100.0, delta=1e-5, adjacency=REPLACE_ONE)
     report = script("full", tmp_path, 24576)

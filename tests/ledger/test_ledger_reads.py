@@ -48,7 +48,7 @@ def lowered(body):
 def test_a_lowered_sum_followed_by_another_row_is_noticed(ledger, again, followed_by):
     ledger.reserve(charge(0.1))
     if followed_by == "note":
-        ledger.note("a look")
+        ledger.note("an evaluation")
     else:
         with pytest.raises(Exception, match="refuses"):
             ledger.reserve(charge(5.0))

@@ -275,7 +275,7 @@ def test_the_adversary_that_joins_both_ways_stays_within_the_total_and_comes_nea
 
 
 def test_leaks_and_gaussians_together_use_delta_up_and_no_further():
-    """By the definition: a leak tells everything, and the rest goes to one Gaussian."""
+    """By the definition: a leak says everything, and the rest goes to one Gaussian."""
     spent = total(epsilon=1.0, delta=5e-2, failures=2e-2).start()
     leak, kept = ApproximateEvent(epsilon=1e-9, delta=1e-2, adjacency=A), 1.0
     while (after := let_through(spent, leak)) is not None and kept > 0.9:

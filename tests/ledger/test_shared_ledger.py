@@ -1,4 +1,4 @@
-"""A ledger in a folder that several users share, and the counter beside it."""
+"""A ledger in a folder that several users share, and the counter next to it."""
 
 import os
 import shutil

@@ -1,4 +1,6 @@
-"""Noise by its law: the curve, the bars and the release against brute force over the integers."""
+"""Noise by its law: the curve, the intervals and the release against brute force over the
+integers.
+"""
 
 import itertools
 import math

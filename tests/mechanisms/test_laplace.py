@@ -64,7 +64,7 @@ def test_sampled_losses_stay_below_the_event(noise_kind: str) -> None:
     query = Query(name="pairs", shape=(DRAWS, 2), distance="l1")
 
     def losses(value: float, name: str) -> np.ndarray:
-        # every row stands for a release of its own, with the scale of the whole
+        # every row represents a release of its own, with the scale of the whole
         pairs = mechanism.release(np.full((DRAWS, 2), value), query, sensitivity, noise(name))
         # rounded: the last bits of a loss are enough to break the claim on float noise
         return np.round((np.abs(pairs) - np.abs(pairs - 0.5)).sum(axis=1), 9)

@@ -1,4 +1,4 @@
-"""What a mechanism needs stands in one object, and no member that is gone is passed over."""
+"""What a mechanism needs is in one object, and no member that is gone is passed over."""
 
 import pytest
 

@@ -64,7 +64,7 @@ def stream(name: str) -> Stream:
 
 
 class Scripted(Stream):
-    """Gives the words it was told to give, then those of a real stream."""
+    """Gives the words it was given to give, then those of a real stream."""
 
     def __init__(self, *words: int) -> None:
         super().__init__(b"scripted", (), secret=True)

@@ -1,4 +1,4 @@
-"""An ask whose mechanism has no noise yet states no law, no price and no release."""
+"""A query whose mechanism has no noise yet states no law, no price and no release."""
 
 import pytest
 

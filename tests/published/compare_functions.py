@@ -29,7 +29,7 @@ class Normal(ast.NodeTransformer):
         return ast.Import(sorted((ast.alias("module") for _ in node.names), key=str))
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
-        """The names alone, each under the name that the body uses."""
+        """The names only, each under the name that the body uses."""
         names = sorted(alias.asname or alias.name for alias in node.names)
         return ast.ImportFrom("module", [ast.alias(name) for name in names], 0)
 

@@ -39,7 +39,7 @@ from builders import with_queries
 from published.make import ARCHIVE
 
 PATH = ARCHIVE / "keys.json"
-SCHEMES = ("Poisson", "WithoutReplacement", "Order")  # a lock names them beside their queries
+SCHEMES = ("Poisson", "WithoutReplacement", "Order")  # a lock names them next to their queries
 STRUCTS = (  # each is written by its fields' names
     "dpcore.published.lock:Lock",
     "dpcore.ledger.file_journal:Mark",
@@ -77,7 +77,7 @@ def parameters(kind: type[Any]) -> list[str]:
 
 def written(number: int) -> dict[str, list[str]]:
     """The keys of what is written by a table of its own in a format, in order."""
-    # What this version writes of a published run, and not what stands there.
+    # What this version writes of a published run, and not what is there.
     files = load_run(ARCHIVE / "runs" / f"statistics.tables.format-{number}").files
     guarantee, lock = (json.loads(files[name]) for name in ("guarantee.json", "spec.lock.json"))
     tables = next(json.loads(files[name]) for name in files if name.endswith(".table.json"))
@@ -96,7 +96,7 @@ def written(number: int) -> dict[str, list[str]]:
 
 
 def written_at_times() -> dict[str, list[str]]:
-    """The keys of what some runs alone write, beside those that every run writes, in order."""
+    """The keys of what some runs alone write, next to those that every run writes, in order."""
     guarantee = load_run(ARCHIVE / "runs" / f"statistics.tables.format-{FORMAT}").guarantee
     fields = {field.name: "" for field in attrs.fields(Recorded)}
     recorded = Recorded(**{**fields, "epsilon": 1.0, "delta": 0.0, "assumptions": ()})

@@ -1,7 +1,7 @@
-"""Make the archive of published things, through the installed command `dpcore` alone.
+"""Make the archive of published things, through the installed command `dpcore` only.
 
 `python tests/published/make.py` writes it anew; `python tests/published/make.py runs` adds runs of
-the present format beside those of earlier ones. Runs are made once for each format: what stands in
+the present format next to those of earlier ones. Runs are made once for each format: what is in
 `archive/` was published by an earlier version, and is read for as long as its format is.
 """
 
@@ -83,7 +83,7 @@ def dpcore(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def make_visits(folder: Path) -> None:
-    """The made-up files that examples about visits name."""
+    """The synthetic files that examples about visits name."""
     command = [sys.executable, "-m", "dpcore_statistics.synthetic_visits", "."]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
 
@@ -114,7 +114,7 @@ def source_of(name: str) -> list[str]:
 
 
 def console(folder: Path, name: str) -> str:
-    """What `check` and a rehearsal of an example print, at fixed coins."""
+    """What `check` and a rehearsal of an example print, at fixed randomness."""
     spec = folder / f"{name}.yaml"
     keyed = folder / "console.yaml"
     keyed.write_text(f"{spec.read_text('utf-8')}coins: {{public: {PUBLIC_SEED}}}\n", "utf-8")

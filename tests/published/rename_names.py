@@ -1,11 +1,11 @@
-"""Rename names inside functions, and prove that two trees differ in names alone.
+"""Rename names inside functions, and prove that two trees differ in names only.
 
 `rename_names.py apply FILE...` reads lines `PATH QUALNAME OLD NEW` (QUALNAME of the outermost
 function or class, or `-` for the whole file) and renames every variable, parameter and function of
 that spelling inside; attributes where OLD and NEW start with a dot, keywords of calls where they
 start with `=`.
 `rename_names.py compare OLD [NEW]` walks the syntax trees of two commits (the working tree if NEW
-is left out) side by side: it prints every name that does not belong to one function alone, and
+is left out) side by side: it prints every name that does not belong to one function only, and
 exits with 1 where anything but names, docstrings and comments differs, where two names became one,
 or where one name became two. Python 3.12 or newer: earlier ones misplace names in f-strings.
 """
@@ -38,7 +38,7 @@ def owner(tree: ast.Module, qualname: str) -> ast.AST:
 
 
 def places(node: ast.AST, name: str, lines: list[bytes]) -> Iterator[Position]:
-    """Where `name` is spelled: a variable, parameter or function; `.name` and `=name` alone."""
+    """Where `name` is spelled: a variable, parameter or function; `.name` and `=name` only."""
     size = len(name.lstrip(".="))
     for child in ast.walk(node):
         if name.startswith("."):
@@ -147,7 +147,7 @@ NAMES = {"id", "arg", "name", "attr", "asname"}  # and the lists of `nonlocal` a
 
 
 def differences(old: ast.AST, new: ast.AST, names: Bijection) -> Iterator[str]:
-    """What differs beside names; the names of outermost functions are bijections of their own."""
+    """What differs next to names; the names of outermost functions are bijections of their own."""
     if type(old) is not type(new):
         line = getattr(new, "lineno", "?")
         yield f"line {line}: {type(old).__name__} became {type(new).__name__}"

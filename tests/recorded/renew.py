@@ -1,4 +1,4 @@
-"""Recorded runs: small specs, made-up people, known coins, and what came out of them.
+"""Recorded runs: small specs, synthetic people, known randomness, and what came out of them.
 
 `OPENBLAS_NUM_THREADS=1 python tests/recorded/renew.py [NAME ...]` records them again, or only those
 named. Everything goes through the installed command `dpcore`, so that no module behind it is known.
@@ -30,13 +30,13 @@ HERE = Path(__file__).parent
 NAMES = sorted(path.parent.name for path in HERE.glob("*/spec.yaml"))
 SPEC, ARRAYS, NUMBERS = "spec.yaml", "arrays.npz", "numbers.json"
 PEOPLE, POINTS = "people.csv", "points.csv"
-SEED = 2024  # of the rehearsal's secret coins
+SEED = 2024  # of the rehearsal's secret randomness
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def machine() -> dict[str, Any]:
-    """What the last bits of a linear solve depend on, beside dpcore."""
+    """What the last bits of a linear solve depend on, next to dpcore."""
     try:
         from threadpoolctl import threadpool_info  # with scikit-learn, which is an extra
     except ImportError:
@@ -71,7 +71,7 @@ class Recording:
 
 
 def people() -> dict[str, list[Any]]:
-    """Sixty made-up people, by integer arithmetic alone; hours are quarters, exact in binary."""
+    """Sixty synthetic people, by integer arithmetic only; hours are quarters, exact in binary."""
     ages = [18 + (37 * i + 11 * i * i) % 73 for i in range(60)]
     hours = [(53 * i + 7 * i**3) % 161 / 4 for i in range(60)]
     smokers = ["yes" if i * (i + 1) // 2 % 3 == 0 else "no" for i in range(60)]
@@ -193,7 +193,7 @@ def stored(name: str) -> Recording:
 
 
 def store(name: str, recording: Recording) -> None:
-    """Write a recording beside its spec: answers to one query in one array, in order of asking."""
+    """Write a recording next to its spec: answers to one query in one array, in order of asking."""
     grouped: dict[str, list[NDArray[Any]]] = {}
     asked: list[list[Any]] = []
     for path, answer in recording.answers.items():

@@ -89,6 +89,6 @@ def test_every_subset_is_equally_likely_given_equal_words():
 
 
 def test_coins_fall_as_often_as_declared():
-    # 200,000 coins of chance 1/4: six standard errors fail once in 5e8
+    # 200,000 randomness of chance 1/4: six standard errors fail once in 5e8
     fraction = BernoulliSelection(words(), 1 << 61).contains(0, 200_000).mean()
     assert abs(fraction - 0.25) < 6 * math.sqrt(0.25 * 0.75 / 200_000)

@@ -5,7 +5,7 @@
 
 
 def _lines(text):
-    """One text a line, in which two characters stand for a line's end."""
+    """One text a line, in which two characters represent a line's end."""
     lines = text.strip().splitlines()
     return tuple(line.replace(r"\n", "\n").replace(r"\r", "\r") for line in lines)
 

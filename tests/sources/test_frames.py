@@ -330,7 +330,7 @@ def test_messages_count_lines_and_records(tmp_path, monkeypatch, reader, chunk):
 
 
 def test_memory_does_not_grow_with_a_cell(tmp_path, monkeypatch):
-    """One cell of 4 MB: lines that look like records, and one line alone."""
+    """One cell of 4 MB: lines that look like records, and one line only."""
     monkeypatch.setattr(csv_file, "CHUNK", 1 << 16)
     path = tmp_path / "people.csv"
     for text in (f"0.1,{'x' * 999},0.2\n" * 4000, '"' * 2_000_000, "x" * 4_000_000):

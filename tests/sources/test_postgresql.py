@@ -238,7 +238,7 @@ def test_what_does_more_than_compute_is_refused_of_a_superuser_too(server, fille
 
 
 def test_a_copy_would_be_written_if_the_text_were_sent_as_it_stands(server, filled, tmp_path):
-    """The attack that the guards end: it works for whoever sends it by hand."""
+    """The attack that the guards end: it works for anyone who sends it by hand."""
     folder = Path(server.split("host=")[1].split("&")[0])
     with connected(server) as opened, opened.cursor() as cursor:
         cursor.execute("set transaction read only")

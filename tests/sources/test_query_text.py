@@ -51,7 +51,7 @@ def test_what_does_more_than_compute_is_refused_by_its_text(text):
         'select 1 as "\udfff"',
         "select 1 as age -- \ud800",
         "select $a as age",
-        "select \u212aower(city) as age from people",  # no K: servers fold ASCII alone
+        "select \u212aower(city) as age from people",  # no K: servers fold ASCII only
     ],
 )
 def test_what_is_left_open_is_refused(text):

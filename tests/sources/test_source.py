@@ -44,7 +44,7 @@ def test_delimiter_and_decimal_comma(tmp_path):
         ("a,b\n1,2\n", "column 'y' is missing"),
         ("a,B,y\n1,2,3\n", "column 'b' is missing"),
         ("a;b;y\n1;2;3\n", "one column only with the delimiter ','"),
-        ("a,b,y,y\n1,2,3,4\n", "column 'y' stands in the header twice"),
+        ("a,b,y,y\n1,2,3,4\n", "column 'y' is in the header twice"),
         ("a,b,y\n1,2,3\n1,2\n", "line 3: 3 fields were needed, 2 came"),
         ("a,b,y\n1,2,3,4\n", "line 2: 3 fields were needed, 4 came"),
         (b"a,b,y\n1,2,\xff\n", "not UTF-8"),

@@ -125,9 +125,9 @@ def test_sqlite_reads_like_csv_cell_by_cell(tmp_path, monkeypatch):
     ("sql", "error_info"),
     [
         ("select age, city from people", "'paid' is missing"),
-        ("select age, age, city, paid from people", "'age' stands in the header twice"),
+        ("select age, age, city, paid from people", "'age' is in the header twice"),
         ("select 4567.891 frm people", "the query failed"),
-        ("select age, city, paid from nobody", "the query failed"),
+        ("select age, city, paid from no one", "the query failed"),
         ("select cast(x'ff4567891e' as text) age, city, paid from people", None),
     ],
 )

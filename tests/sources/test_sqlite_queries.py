@@ -1,4 +1,4 @@
-"""SQLite runs what reads and computes, and nothing else: each guard alone, and all together."""
+"""SQLite runs what reads and computes, and nothing else: each guard only, and all together."""
 
 import contextlib
 import sqlite3

@@ -1,4 +1,4 @@
-"""Wheels in clean environments, without an index: each documented subset does its work alone.
+"""Wheels in clean environments, without an index: each documented subset does its work only.
 
 `make test-wheels` builds the wheels and sets DPCORE_WHEELS to the folders that hold all of them.
 """

@@ -134,7 +134,8 @@ names.
 
 * *accepted*: the guarantee is proved.
 * *conditional*: the guarantee holds if the spec accepts the named assumptions, which no run tests.
-* *refuted*: the claim is known to be false. `dpcore reproduce` alone runs it, marked not private.
+* *refuted*: the claim is known to be false. `dpcore reproduce` by itself runs it, marked not
+private.
 * *refused*: there is no claim, for the [reason](#reasons) with that number.
 * *does not fit*: the mechanism is for statistics of another kind, or with other values.
 

@@ -254,10 +254,10 @@ cell. A cell of this page says what that example counts as:
 * **dates**: the day or the moment in a column that declares `dates`.
 * **texts**: the text that it is in a column that declares `texts`.
 
-In a table that was handed over, texts are refused under a range and under dates: whoever read the
-table may have left them as texts because of one record. In a Parquet file the file itself states
-the type, so texts are read there cell by cell. `null` and empty cells are *empty* everywhere. What
-a cell of a plain list or of a column of objects is, the cell's own type says.
+In a table that was handed over, texts are refused under a range and under dates: anyone who read
+the table may have left them as texts because of one record. In a Parquet file the file itself
+states the type, so texts are read there cell by cell. `null` and empty cells are *empty*
+everywhere. What a cell of a plain list or of a column of objects is, the cell's own type says.
 
 `tests/whole/column_types.py` writes this page, and a test reads every column and compares.
 """

@@ -1,6 +1,6 @@
-"""A corpus of errors: what is wrong, where it must be told, and in which words.
+"""A corpus of errors: what is wrong, where it must be reported, and in which words.
 
-The mark § stands before the place that a message must begin with (at any of them, where several
+The mark § is before the place that a message must begin with (at any of them, where several
 are as good); it is taken out before the file is written.
 """
 
@@ -87,9 +87,9 @@ class Entry:
 
     Args:
         text: Of the file; with a mark, where the message must begin.
-        words: All of them must be told.
+        words: All of them must be reported.
         code: Exit codes that are right.
-        never: Beside `FOREIGN`.
+        never: Next to `FOREIGN`.
         command: What is run on the file.
     """
 
@@ -169,7 +169,7 @@ SPECS = {
     ),
     "records in words": Entry(head(("40", "§many")), ("records:", "private", "at_most")),
     "records in halves": Entry(head(("40", "§40.5")), ("whole number", "private", "at_most")),
-    "metric nobody knows": Entry(metrics("[§r2]"), ("evaluate.metrics", "mae", "mse", "rmse")),
+    "metric no one knows": Entry(metrics("[§r2]"), ("evaluate.metrics", "mae", "mse", "rmse")),
     "metric mistyped": Entry(metrics("[mse, §rsme]"), ("evaluate.metrics", "mean 'rmse'?")),
     "invalid records": Entry(
         release(more="on_invalid: §drop\n"), ("on_invalid", "refuse", "project")
@@ -247,7 +247,7 @@ SPECS = {
         ),
         ("releases.1", "predictions_at"),
     ),
-    "private look at a function": Entry(
+    "paid evaluation at a function": Entry(
         put(
             release(KERNEL, "gaussian_process", f"  predictions_at: p.csv\n{LOOK}3}}\n"),
             ("private: 3", "§private: §{epsilon: 1}"),
@@ -333,7 +333,7 @@ SPECS = {
         3,
         never=("L2GammaEvent",),
     ),
-    "ledger nobody made": Entry(
+    "ledger no one made": Entry(
         release(more="ledger: §people\n"), ("ledger:", "dpcore ledger create people")
     ),
     "sealed run rehearsed": Entry(
@@ -341,7 +341,7 @@ SPECS = {
         ("--rehearsal",),
         command=("run", "s.yaml", "--rehearsal", "1"),
     ),
-    "data set nobody ships": run(
+    "data set no one ships": run(
         head(("people.csv", "§sklearn:diabets")), "data.source", "mean 'diabetes'?", code=5
     ),
     "points that are missing": run(

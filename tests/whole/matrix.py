@@ -4,7 +4,7 @@
 
 Nothing here decides: each mark is what `price` answers to a small example of the two, with the
 noise left free, under replace-one and under add/remove. What the page says is also data for
-`dpcore describe`, with what else the sheets of packaged components say.
+`dpcore describe`, with what else the summaries of packaged components say.
 """
 
 import json
@@ -143,7 +143,9 @@ def instance(name, registry):
 
 
 def pair(name, title, registry):
-    """How a learner fits with a mechanism; "" where none is named, which labels alone may need."""
+    """How a learner fits with a mechanism; "" where none is named, which labels by itself may
+    need.
+    """
     mechanism = instance(title, registry)
     relations = RELATIONS if title else fitting.LEARNER_RELATIONS
     answers = {
@@ -169,7 +171,7 @@ def pairs(registry):
 
 
 def summaries(registry, matrix):
-    """{kind: {component: what its sheet says besides the pairs}}."""
+    """{kind: {component: what its summary says also the pairs}}."""
     describe = component_summary.describer(registry, matrix)
     return {
         kind.name: {name: facts(describe(name, kind)) for name in registry.names(kind)}
@@ -178,7 +180,7 @@ def summaries(registry, matrix):
 
 
 def facts(summary):
-    """What is priced of a sheet, as plain data; the rest is read from its class."""
+    """What is priced of a summary, as plain data; the rest is read from its class."""
     names = ("norms", "relations", "samplings", "example_name")
     plain = {name: getattr(summary, name) for name in names}
     if summary.kind not in (LEARNER.name, MECHANISM.name):
@@ -189,7 +191,7 @@ def facts(summary):
 
 
 def data(found, registry):
-    """The pairs and the sheets as JSON, one line each."""
+    """The pairs and the summaries as JSON, one line each."""
     matrix = fitting.Matrix(pairs=found)
     plain = {
         name: {title: without_defaults(fit) for title, fit in row.items()}

@@ -73,7 +73,7 @@ def learner_fields(learner, registry):
 
 
 def spec(folder, title, bound, mechanism, relation, assumed):
-    """The row as a spec file, and data beside it."""
+    """The row as a spec file, and data next to it."""
     registry = Registry.default()
     rng = np.random.default_rng(0)
     rows = rng.uniform(-1, 1, (50, 3))
@@ -161,7 +161,7 @@ def test_a_row_does_from_yaml_what_the_page_says(title, bound, mechanism, relati
     points = points_of(loaded, plan)
     outcome = plan.run(table, points=points)
     assert outcome.guarantee.provenance.boundary_premises == (HANDED_OVER,)
-    # what is run knows the door besides, and where it was replayed
+    # what is run knows the release boundary also, and where it was replayed
     planned = attrs.evolve(outcome.guarantee, provenance=plan.guarantee.provenance)
     assert planned == plan.guarantee
     values = {name: tuple(a.value for a in given) for name, given in outcome.answers.items()}

@@ -65,7 +65,7 @@ def test_a_ledger_opens_verifies_and_shows_what_it_showed(name, tmp_path):
     assert shown.returncode == 0, shown.stderr
     kept = json.loads((ARCHIVE / "ledgers" / f"{name}.json").read_text("utf-8"))
     state = json.loads(shown.stdout)
-    # What is left is inverted from a curve: another rounding of it moves the last digits alone.
+    # What is left is inverted from a curve: another rounding of it moves the last digits only.
     left = {key: state["left"].pop(key) for key in ("epsilon", "mu", "largest")}
     assert left == pytest.approx({key: kept["left"].pop(key) for key in left}, rel=1e-12)
     assert state == kept

@@ -40,7 +40,7 @@ def records_of(row, tmp_path):
 
 
 def reading(declared, rule, encoded):
-    """What an encoded row stands for, by the definition of encodings."""
+    """What an encoded row represents, by the definition of encodings."""
     if declared == "categories":
         return next((v for v, bit in zip(LISTED, encoded, strict=True) if bit), "empty")
     if declared == "texts":

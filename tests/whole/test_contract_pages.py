@@ -1,4 +1,4 @@
-"""Every class that an author meets stands in a page, and a first plugin needs few of them."""
+"""Every class that an author meets is in a page, and a first plugin needs few of them."""
 
 import ast
 import importlib

@@ -61,7 +61,7 @@ def test_every_name_is_one_that_the_plugins_bring_and_every_line_says_something(
 
 
 def test_a_statement_of_a_paper_that_no_line_names_is_seen():
-    """Every statement of the seeds' plugins stands in a line, but for those of no number."""
+    """Every statement of the seeds' plugins is in a line, but for those of no number."""
     text = Path(coverage.__file__).with_name("coverage.yaml").read_text()
     for name in coverage.names_of_kinds()["statement"]:
         if name.split("/")[0] in ("random_features", "kernel_ridge", "ntk", "sgd"):

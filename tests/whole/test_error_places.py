@@ -1,4 +1,4 @@
-"""Where an error is told, and in whose words: FILE:LINE:COLUMN: dotted.path: needed, got, hint.
+"""Where an error is reported, and in whose words: FILE:LINE:COLUMN: dotted.path: needed, got, hint.
 
 Every entry of the corpus says what a good tool would say.
 """
@@ -160,7 +160,7 @@ def home(tmp_path, monkeypatch):
 
 
 def fault(entry):
-    """What is wrong with what is told about an entry; empty if nothing is."""
+    """What is wrong with what is given about an entry; empty if nothing is."""
     expected, text = places(entry.text)
     Path("s.yaml").write_text(text)
     code, shown, wrong = run_command(*entry.command)

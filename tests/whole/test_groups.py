@@ -97,7 +97,7 @@ def test_a_group_column_is_declared_and_checked_like_any_other(tmp_path):
     [
         ("parity", {"by": (", by: race", "")}, "parity is about groups"),
         ("positive_rate", {}, "does not fit a target that is a range"),
-        ("mse, mse", {}, "stands twice"),
+        ("mse, mse", {}, "occurs twice"),
         ("mse", {"by": ("by: race", "by: [race, race]")}, "different columns"),
         ("mse", {"by": ("by: race", "by: a")}, "declared categories"),
         ("mse", {"by": ("by: race", "by: rase")}, "mean 'race'"),

@@ -133,11 +133,11 @@ def test_what_is_in_the_place_of_a_lock_beside_its_spec_is_replaced(home, kind):
 def test_a_damaged_counter_is_never_a_missing_one(home, content):
     counter = home / ".people.ledger.seen"
     counter.write_bytes(content)
-    for use in (lambda book: book.left(), lambda book: book.note("a look")):
+    for use in (lambda book: book.left(), lambda book: book.note("an evaluation")):
         with pytest.raises(LedgerError, match="damaged"):
             use(Ledger.open(home / "people.ledger"))
     counter.unlink()
-    Ledger.open(home / "people.ledger").note("a look")
+    Ledger.open(home / "people.ledger").note("an evaluation")
     assert msgspec.json.decode(counter.read_bytes())["number"] == 2
 
 
@@ -154,7 +154,7 @@ def test_a_key_that_stands_twice_is_refused(run, name, key):
     text = path.read_text()
     assert f'"{key}":' in text
     path.write_text(text.replace(f'"{key}":', f'"{key}": {{"ledger": "another"}}, "{key}":', 1))
-    with pytest.raises(ReplayError, match="a key stands twice"):
+    with pytest.raises(ReplayError, match="a key occurs twice"):
         dpcore.load_run(run)
     if name == "guarantee.json":
         assert call("ledger", "verify", "./people.ledger", "--run", run).exit_code == 4
@@ -171,7 +171,7 @@ REPEATED = (
 @pytest.mark.parametrize("text", REPEATED)
 def test_repeated_keys_are_found_at_any_depth_and_spelling(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(ReplayError, match="a key stands twice"):
+    with pytest.raises(ReplayError, match="a key occurs twice"):
         read_json(tmp_path / "x.json")
     (tmp_path / "x.json").write_text('{"a": {"b": 1}, "b": [1e400, -0.0]}')
     assert read_json(tmp_path / "x.json")
@@ -183,7 +183,7 @@ def test_a_ledger_confirms_the_run_that_it_paid_for(home, run):
 
 
 def test_a_ledger_does_not_confirm_a_lock_of_other_events(home, run):
-    """The guarantee stands as it was committed; the lock beside it claims less noise."""
+    """The guarantee is as it was committed; the lock next to it claims less noise."""
     path = run / "public" / "spec.lock.json"
     said = json.loads(path.read_text())
     (query,) = said["plan"]["releases"]["m"]

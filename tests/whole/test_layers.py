@@ -173,7 +173,7 @@ def test_every_distribution_has_the_version_that_the_registry_admits():
     for plugin in Index.packaged().entries.values():
         assert plugin.version == f"=={pin_of(plugin.entry_point)}"
     versions = {name: version_of(name) for name in PATHS}
-    # Their numbers changed: locks have to tell the versions before from those after.
+    # Their numbers changed: locks have to say the versions before from those after.
     changed = {name: versions.pop(name) for name in ("dpcore_statistics", "dpcore_tables")}
     assert changed == {"dpcore_statistics": "0.2.1", "dpcore_tables": "0.2.0"}
     assert {*versions.values()} == {dpcore.__version__}

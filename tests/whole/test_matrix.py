@@ -33,7 +33,7 @@ BEFORE = 72
 """Pairs with a price before bounds were converted."""
 
 WAYS_OUT = (" fit", "choose among", "answer ", "answers ", "take ", "goes with")
-"""Words of which every refusal has one: what stands beside them is what would fit."""
+"""Words of which every refusal has one: what is next to them is what would fit."""
 
 REFUSED = {"statistics.private_keys": "gaussian", "statistics.quantiles": "laplace"}
 PRICED = {"statistics.count": "laplace", "statistics.quantiles": "exponential"}
@@ -167,7 +167,8 @@ def test_no_pair_of_neighbours_of_a_small_universe_moves_a_statistic_farther(nam
             case = Case.of(plan, scheduled)
             for query_name, planned_query in scheduled.queries.items():
                 claim = planned_query.sensitivity
-                # of laws over orders, kernels, matrices and processes no norm of arrays tells
+                # of distributions over orders, kernels, matrices and processes no norm of arrays
+                # says
                 if isinstance(planned_query.query, ProcessQuery):
                     continue
                 if not isinstance(claim, Sensitivity) or claim.distance not in _NORMS:

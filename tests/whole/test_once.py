@@ -1,4 +1,4 @@
-"""Coins, reservations and oracles serve once: the law finds each way to double them."""
+"""Randomness, reservations and oracles serve once: the law finds each way to double them."""
 
 import copy
 import multiprocessing

@@ -52,7 +52,7 @@ def test_equal_answers_give_byte_identical_public_files(learner, bound):
 
 
 def test_the_law_can_fail():
-    """The same comparison tells the two data sets apart when the answers do."""
+    """The same comparison distinguishes the two data sets  when the answers do."""
     from dpcore.private.release_context import wide_open
 
     learner, bound = CASES[0]

@@ -94,7 +94,7 @@ def test_it_is_paid_for_in_the_runs_budget():
 
 
 def test_neighbours_whose_hold_outs_differ_move_it_by_no_more_than_its_claim():
-    # The same coins split both tables alike, and the models are the same to the last bit.
+    # The same randomness split both tables alike, and the models are the same to the last bit.
     for relation in ("replace_one", "add_remove"):
         plan = plan_of(relation)
         opened = open_records(plan.schedule, people(), SecretRandomness.rehearsal(4))
@@ -146,7 +146,8 @@ def test_one_learner_of_two_models_is_computed_twice():
 @pytest.mark.parametrize("target", ["[-1, 1]", "[no, yes]"])
 @pytest.mark.parametrize("kept", [0, 1, 3])
 def test_a_hold_out_without_records_is_published_like_any_other(tmp_path, target, kept):
-    # Whether anybody is held out is private under add/remove: no run may fail for want of records.
+    # Whether anybody is in the hold-out is private under add/remove: no run may fail for want of
+    # records.
     plan = plan_of("add_remove", target=target)
     table = {name: column[:kept] for name, column in people().items()}
     if target == "[no, yes]":

@@ -1,10 +1,10 @@
 """What an import brings along, what a command loads, and how large files and folders are.
 
-Imports are read from syntax trees, those for types alone left out: at the top of modules, or
+Imports are read from syntax trees, those for types only left out: at the top of modules, or
 wherever they stand. Those of `UPWARD`, and modules that a table names in strings, are not followed.
 What a command loads is what a process of its own has in memory at the end. Statements are those of
 `ast`, docstrings included. A limit is what was measured and 2 %; it may fall with any change, and
-whoever raises one says by how much and why. `PYTHONPATH=tests python tests/whole/test_rooms.py`
+anyone who raises one says by how much and why. `PYTHONPATH=tests python tests/whole/test_rooms.py`
 prints what is measured.
 """
 
@@ -22,7 +22,7 @@ from upward_imports import UPWARD
 import dpcore
 
 PACKAGE = Path(dpcore.__file__).parent
-TOP, LAZY = False, True  # imports at the top of modules alone, or those inside functions too
+TOP, LAZY = False, True  # imports at the top of modules only, or those inside functions too
 TYPED = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 # What is imported: a module, or a folder with all its modules; the largest number of statements;
@@ -48,7 +48,7 @@ COMMANDS = {
 }
 PRINTING = ("console", "views")  # no other room imports one of these at the top of a module
 
-MOST_FOLDERS = 19  # at the top: a stranger finds the room of any idea from the tree alone
+MOST_FOLDERS = 19  # at the top: a stranger finds the room of any idea from the tree only
 MOST_IN_A_FOLDER = 24
 MOST_LINES = 439
 FOLDERS = [PACKAGE, *sorted(PACKAGE.parent.glob("plugins/*/dpcore_*"))]
@@ -243,7 +243,7 @@ def test_no_folder_and_no_file_is_too_large_to_skim(package):
 
 
 def print_sizes():
-    """Print what each row measures, beside its limit."""
+    """Print what each row measures, next to its limit."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as name:

@@ -152,7 +152,7 @@ def forced(planned_query, query, value, noise):
 
 
 def report(plan, folder, content, capfd):
-    """Everything that a sealed run on a file tells."""
+    """Everything that a sealed run on a file says."""
     path = folder / "people.csv"
     path.write_bytes(content)
     points = {}
@@ -190,7 +190,7 @@ def test_neighbouring_files_are_told_alike(title, adjacency, tmp_path, monkeypat
 @pytest.mark.slow
 @pytest.mark.parametrize(("title", "adjacency"), [*cases()])
 def test_400_neighbouring_files_are_told_alike(title, adjacency, tmp_path, monkeypatch, capfd):
-    """20 where a run has hundreds of asks, each of which is the same work again."""
+    """20 where a run has hundreds of queries, each of which is the same work again."""
     count = 10 if title in MANY_QUERIES else 200
     compare(title, adjacency, count, tmp_path, monkeypatch, capfd, rare=True)
 
@@ -209,7 +209,7 @@ def in_words(title):
 
 
 def commanded(folder, content, learner, monkeypatch):
-    """All that a sealed run by the command tells of a file: its ledger's entries, too."""
+    """All that a sealed run by the command says of a file: its ledger's entries, too."""
     folder.mkdir()
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
     monkeypatch.setattr(secrets, "token_hex", lambda count: "0" * 2 * count)

@@ -1,4 +1,6 @@
-"""Noise for probabilities, a share of the records, is added to the counts of a Bayesian network."""
+"""Noise for probabilities, a proportion of the records, is added to the counts of a Bayesian
+network.
+"""
 
 LIBRARY, VERSION = "DataSynthesizer", "0.1.4"
 _HOSTS = ["numpy==1.26.4", "pandas==1.5.3", "scikit-learn==1.3.2"]

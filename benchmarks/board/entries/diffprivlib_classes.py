@@ -1,4 +1,4 @@
-"""The classes of GaussianNB are read off the labels, and its shapes tell that one was there."""
+"""The classes of GaussianNB are read off the labels, and its shapes say that one was there."""
 
 LIBRARY, VERSION = "diffprivlib", "0.6.6"
 PINS = ["diffprivlib==0.6.6", "scikit-learn==1.6.1"]

@@ -1,4 +1,4 @@
-"""Laplace noise of floating-point numbers tells its value by its last binary digits."""
+"""Laplace noise of floating-point numbers says its value by its last binary digits."""
 
 LIBRARY, VERSION = "diffprivlib", "0.6.6"
 PINS = ["diffprivlib==0.6.6", "scikit-learn==1.6.1"]

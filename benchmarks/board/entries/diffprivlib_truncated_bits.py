@@ -1,4 +1,4 @@
-"""Laplace noise that is cut to a range keeps the binary digits that tell its value."""
+"""Laplace noise that is cut to a range keeps the binary digits that say its value."""
 
 LIBRARY, VERSION = "diffprivlib", "0.6.6"
 PINS = ["diffprivlib==0.6.6", "scikit-learn==1.6.1"]

@@ -13,7 +13,7 @@ CONTROL = "targets between -500 and 500, all 0"
 
 
 def release(records, middle=9500.0, target=10_000.0):
-    """A prediction without what the other records give it, by published weights alone."""
+    """A prediction without what the other records give it, by published weights only."""
     import numpy as np
     from interpret.privacy import DPExplainableBoostingRegressor
 

@@ -1,4 +1,4 @@
-"""Unary encoding draws noise for the person's own bit too, and sets it to 1 besides."""
+"""Unary encoding draws noise for the person's own bit too, and sets it to 1 also."""
 
 LIBRARY, VERSION = "pure-ldp", "1.1.2"
 # The package imports all of its methods at once.
@@ -22,6 +22,6 @@ def release(records):
     """What the one person sends, whose value is one of four."""
     from pure_ldp.frequency_oracles.unary_encoding import UEClient
 
-    # The client counts values from 1 on unless it is told where each one lies.
+    # The client counts values from 1 on unless it is given where each one lies.
     client = UEClient(epsilon=CLAIM["epsilon"], d=4, index_mapper=int)
     return [int(bit) for bit in client.privatise(records[0])]

@@ -16,7 +16,7 @@ CONTROL = "version 1.0.2"
 
 
 def _module():
-    """The file of the bounds alone: the package imports drivers of databases."""
+    """The file of the bounds only: the package imports drivers of databases."""
     import importlib.metadata
     import importlib.util
 

@@ -15,7 +15,7 @@ FIXED_PINS = ["--no-deps smartnoise-synth==1.0.6", "numpy==1.26.4", "pandas==2.2
 
 
 def _module():
-    """The file of the covariance alone: the package imports synthesizers that need torch."""
+    """The file of the covariance only: the package imports synthesizers that need torch."""
     import importlib.metadata
     import importlib.util
 

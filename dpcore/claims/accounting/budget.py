@@ -57,7 +57,7 @@ class PrivacyBudget:
     def from_mu(cls, mu: float, delta: float) -> "PrivacyBudget":
         """The (epsilon, delta) that mu-Gaussian-DP implies (Dong, Roth & Su 2022, Cor. 2.13)."""
         need_positive("budget", mu=mu)
-        need(0 < delta < 1, "budget", "a delta in (0, 1) beside mu", "delta", delta)
+        need(0 < delta < 1, "budget", "a delta in (0, 1) next to mu", "delta", delta)
         epsilon = gaussian_epsilon(delta, mu)
         # So small a mu already is (0, delta)-DP: no epsilon > 0 is what it implies at delta.
         need(epsilon != 0, "budget", "a mu that is not below delta altogether", "mu", mu)
@@ -67,14 +67,14 @@ class PrivacyBudget:
     def from_rho(cls, rho: float, delta: float) -> "PrivacyBudget":
         """rho-zCDP, with the (epsilon, delta) it implies (Canonne, Kamath & Steinke 2020)."""
         need_positive("budget", rho=rho)
-        need(0 < delta < 1, "budget", "a delta in (0, 1) beside rho", "delta", delta)
+        need(0 < delta < 1, "budget", "a delta in (0, 1) next to rho", "delta", delta)
         epsilon = zcdp_to_epsilon(rho, delta)
         need(epsilon != 0, "budget", "a rho that is not below delta altogether", "rho", rho)
         return cls(epsilon=epsilon, delta=delta, rho=rho)
 
     def delta_with(self, gamma: float) -> float:
-        """What is left of delta beside a failure probability, rounded down: the two never add up to
-        more than `delta`. `delta` itself where gamma is 0.
+        """What is left of delta next to a failure probability, rounded down: the two never add up
+        to more than `delta`. `delta` itself where gamma is 0.
 
         Args:
             gamma: In [0, delta), itself a sum of floats whose rounding is one unit at most.

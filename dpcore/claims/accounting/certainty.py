@@ -36,13 +36,13 @@ class Curve:
     epsilons: NDArray[np.float64]
 
     def found(self, alpha: float) -> float:
-        """The largest probability to recognise one dataset, at a rate alpha of false accusations.
+        """The largest probability to detect one dataset, at a rate alpha of false accusations.
 
         Args:
             alpha: In [0, 1].
         """
         products = np.exp(np.minimum(self.epsilons, _MOST)) * alpha + self.deltas
-        # Where e^epsilon is no double, 1 stands for the first bound, which is trivially true.
+        # Where e^epsilon is no double, 1 represents the first bound, which is trivially true.
         steep_bounds = np.where(self.epsilons > _MOST, 1.0, up(products, roundings=_ROUNDINGS))
         miss_rates = np.maximum(1.0 - self.deltas - alpha, 0.0) * np.exp(-self.epsilons)
         flat_bounds = 1.0 - miss_rates + _SLACK

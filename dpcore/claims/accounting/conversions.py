@@ -86,8 +86,8 @@ def zcdp_to_epsilon(rho: float, delta: float) -> float:
     _need("zcdp_to_epsilon", "delta", delta, 0 < delta < 1, "a delta in (0, 1)")
     if rho == 0:
         return 0.0
-    # Each order alone gives a valid epsilon: the net decides how tight the bound is, not whether
-    # it holds. The best order is about 1 + sqrt(log(1/delta)/rho).
+    # Each order by itself gives a valid epsilon: the net decides how tight the bound is, not
+    # whether it holds. The best order is about 1 + sqrt(log(1/delta)/rho).
     centre = math.log(math.sqrt(-math.log(delta) / rho) + 1e-300)
     best = math.inf
     low, high = min(centre, 0.0) - 10.0, max(centre, 0.0) + 5.0
@@ -118,7 +118,7 @@ def event_epsilon(event: Event, delta: float) -> Interval:
 
 
 def epsilon_end(event: Event, delta: float, *, lower: bool) -> float:
-    """Find one end of `event_epsilon` alone: each costs many values of the curve.
+    """Find one end of `event_epsilon` only: each costs many values of the curve.
 
     Raises:
         NoClaimError: the upper end has none up to 1e6.

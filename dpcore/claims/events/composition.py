@@ -1,4 +1,4 @@
-r"""Several events as one, for whoever needs a single event; an accountant composes the parts.
+r"""Several events as one, for anyone who needs a single event; an accountant composes the parts.
 
 The curve of the whole, taken by itself (to sample from it, say), is the least of what these imply:
 

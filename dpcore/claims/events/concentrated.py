@@ -53,7 +53,7 @@ def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float
 def _best_order(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
     """log(alpha - 1) where delta is least; steps that leave their bracket halve it instead."""
     guess = np.log(np.maximum((epsilons - rho) / (2 * rho), 1e-12))
-    # the accuracy of the order decides tightness alone: any order gives a valid delta
+    # the accuracy of the order decides tightness only: any order gives a valid delta
     low = np.minimum(guess, 0.0) - 12.0
     high = np.maximum(guess, max(0.0, -0.5 * math.log(rho))) + 3.0
     for _ in range(_MOST_STEPS):

@@ -84,14 +84,14 @@ def fields_of(event_class: type[Event]) -> tuple[EventField, ...]:
 
 
 class UnknownEventError(EventTextError):
-    """A stored event of a kind that nobody here provides: its plugin is missing or not admitted."""
+    """A stored event of a kind that no one here provides: its plugin is missing or not admitted."""
 
 
 def write_event(event: Event, catalogue: Catalogue) -> dict[str, Any]:
     """Return the event as JSON-ready data.
 
     Raises:
-        ContractError: nobody who is admitted provides its class, or a field cannot be stored.
+        ContractError: no one who is admitted provides its class, or a field cannot be stored.
     """
     return {"version": VERSION, **_event(event, catalogue)}
 
@@ -100,7 +100,7 @@ def read_event(data: object, catalogue: Catalogue) -> Event:
     """Read the event that `write_event` wrote.
 
     Raises:
-        UnknownEventError: nobody who is admitted provides its kind.
+        UnknownEventError: no one who is admitted provides its kind.
         EventTextError: the data is of another version, or damaged.
     """
     if not isinstance(data, dict) or data.get("version") != VERSION:

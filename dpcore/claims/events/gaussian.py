@@ -113,7 +113,7 @@ def _curves(
         first[negative] = scipy.special.ndtr(-a[negative])
     second = _times_erfcx(density, b, out=np.empty_like(a))
     if np.any(negative := b < 0):
-        # b < 0 happens at negative epsilons alone, so the bound at 0 changes nothing there
+        # b < 0 happens at negative epsilons only, so the bound at 0 changes nothing there
         growth = np.exp(np.minimum(np.broadcast_to(epsilons, b.shape)[negative], 0.0))
         second[negative] = growth * scipy.special.ndtr(-b[negative])
     negligible = underflow & (a > 0)
@@ -177,7 +177,7 @@ def gaussian_epsilon(delta: float, mu: float, *, lower: bool = False) -> float:
     curve = gaussian_delta_lower if lower else gaussian_delta
     if curve(0.0, mu) <= delta:
         return 0.0
-    # the privacy loss is N(mu^2/2, mu^2): beyond this point its tail alone is below delta
+    # the privacy loss is N(mu^2/2, mu^2): beyond this point its tail by itself is below delta
     below, above = 0.0, 0.5 * mu * mu + mu * math.sqrt(2 * math.log(1 / delta)) + 1.0
     below, above = bisect(lambda epsilon: curve(epsilon, mu) <= delta, below, above)
     return below if lower else above

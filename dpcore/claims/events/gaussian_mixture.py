@@ -147,7 +147,7 @@ class GaussianMixtureEvent(Event, TwoEnds):
     def claims(self) -> Claims:
         """mu where one shift is all there is, and rho = max s^2/2.
 
-        The mixture is no farther from the other side than its farthest part.
+        The mixture is no farther from the other side than its most distant part.
         """
         shifts, _, still = self._support
         return Claims(

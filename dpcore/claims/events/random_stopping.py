@@ -16,8 +16,8 @@ e^\epsilon c+\delta_{rev}(\epsilon)`, delta the curve of `event`. With l = q/q' 
 .. math:: E[K]\,\int a\,h(l/a)\,dq' = E[K]\int H(as)\,d\nu(s) ,\qquad h(r)=\int(r-s)_+\,d\nu(s) ,
 
 H(e^epsilon) = delta(epsilon). h is convex, 0 up to the least w(g(c))/w(c), nowhere steeper than 1,
-and below its chords: nu is a few weights. A score that ranks the most telling answers just below a
-share c of the least telling ones comes near it. As for all events, the bound holds in composition.
+and below its chords: nu is a few weights. A score that ranks the most saying answers just below a
+share c of the least saying ones comes near it. As for all events, the bound holds in composition.
 
 Divergences: for every order lambda and every order lambda' > 1 at which `event` is bounded,
 
@@ -180,7 +180,7 @@ def _hinges(
     errs = 1e-12 + (0.0 if event.shape == _POISSON else (1 + event.shape) * 1e-8 * (1 + fall[-1]))
     slope, offset = errs - fall, fall - later - errs - 1e-15 * later
     first = float(np.min(offset)) - 1e-9
-    need(first > -_LIMIT, NoClaimError, f"{label_of(event)}: so many runs tell all")
+    need(first > -_LIMIT, NoClaimError, f"{label_of(event)}: so many runs say all")
     # nearer to each other where h begins to rise, which ends a curve
     logs = first + (_STEEP - first) * np.linspace(0.0, 1.0, _HINGES) ** 2
     r, slope, offset = np.exp(logs), np.exp(np.minimum(slope, 0.0)), np.exp(offset)

@@ -6,7 +6,7 @@ of the others uniformly. For 0 <= epsilon <= epsilon_0 (and 0 beyond)
 .. math:: \delta(\epsilon) = \frac{e^{\epsilon_0}-e^{\epsilon}}{e^{\epsilon_0}+C-1}.
 
 Source: the definition. With C = 2 it is the worst of all epsilon_0-DP releases, and with an
-infinite loss of probability delta_0 beside it the worst of all (epsilon_0, delta_0)-DP ones:
+infinite loss of probability delta_0 next to it the worst of all (epsilon_0, delta_0)-DP ones:
 Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Theorem 3.1 and section 3.
 """
 
@@ -42,7 +42,7 @@ def response_renyi(
               +(C-2)e^{-\alpha\epsilon_0}}{1+(C-1)e^{-\epsilon_0}}
     """
     excess = orders - 1
-    # e^{epsilon_0} stands outside of the logarithm, so that nothing overflows
+    # e^{epsilon_0} is outside of the logarithm, so that nothing overflows
     with np.errstate(under="ignore"):
         above = np.exp((1 - 2 * orders) * epsilon) + (classes - 2) * np.exp(-orders * epsilon)
     below = (classes - 1) * math.exp(-epsilon)

@@ -1,8 +1,8 @@
 """Relations as plain data, in three formats, which differ on disk and mean the same.
 
-In a ledger beside its events (`write_adjacency`), in a lock (`lock_adjacency`), and as people write
-it (`parse_adjacency`). A float is its hexadecimal text, so that what was written rebuilds an equal
-relation, to the last bit.
+In a ledger next to its events (`write_adjacency`), in a lock (`lock_adjacency`), and as people
+write it (`parse_adjacency`). A float is its hexadecimal text, so that what was written rebuilds an
+equal relation, to the last bit.
 """
 
 import functools
@@ -101,7 +101,7 @@ def read_adjacency(data: object) -> Adjacency:
 def lock_adjacency(adjacency: Adjacency) -> tuple[dict[str, Any], dict[str, Any]]:
     """The relation in a lock: its own fields, and how many records its unit has, which stand later.
 
-    Null stands for an unbounded radius.
+    Null represents an unbounded radius.
     """
     radius = adjacency.feature_radius
     fields = {
@@ -131,7 +131,7 @@ def _relation(data: Mapping[str, Any], radius: float, persons: str) -> Adjacency
     return of_records.of_persons(data[persons]) if persons in data else of_records
 
 
-@functools.lru_cache(maxsize=64)  # a ledger's rows tell the same few
+@functools.lru_cache(maxsize=64)  # a ledger's rows say the same few
 def _of_records(membership: bool, radius: float, label: bool) -> Adjacency:
     return Adjacency(membership, radius, label)
 

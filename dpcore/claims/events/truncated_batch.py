@@ -36,7 +36,7 @@ def too_large(others: int, sampling_probability: float, limit: int) -> float:
     """P(Bin(others, q) >= limit), rounded up.
 
     Args:
-        others: Records beside the differing one, at most.
+        others: Records next to the differing one, at most.
         sampling_probability: q.
         limit: The largest batch, >= 1.
     """

@@ -170,7 +170,7 @@ class DiscreteGaussian(Executed):
         return whole_numbers_only(query)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the sampler\'s tables, which depend on the width alone."""
+        """With the sampler\'s tables, which depend on the width only."""
         return OnIntegers(
             gaussian_distribution(drawable(self.noise_width), query.real_size).symmetric
         )

@@ -136,7 +136,7 @@ class DiscreteLaplace(LaplaceNoise):
         return whole_numbers_only(query)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the sampler\'s tables, which depend on the scale alone."""
+        """With the sampler\'s tables, which depend on the scale only."""
         return OnIntegers(
             laplace_distribution(drawable(self.noise_scale), query.real_size).symmetric
         )

@@ -40,8 +40,8 @@ class Exponential(Choice, Executed):
     :math:`\Delta_R` is the range sensitivity: how far the largest and the least change of a score
     may lie apart between neighbours. It is at most twice the largest change, and half of that where
     all scores move one way. The losses of all candidates lie in an interval of length epsilon, so
-    the choice is epsilon-DP, epsilon^2/8-zCDP, and has a curve of its own. Beside Gaussian noise it
-    costs less than permute-and-flip, which is the better one under pure epsilon.
+    the choice is epsilon-DP, epsilon^2/8-zCDP, and has a curve of its own. Next to Gaussian noise
+    it costs less than permute-and-flip, which is the better one under pure epsilon.
 
     The release is 1 at the chosen index and 0 elsewhere. Scores that are not integers are rounded
     to a public grid of step g, which adds two steps to the range. Exact arithmetic.
@@ -161,7 +161,7 @@ def chosen(behind: Sequence[int], randomness: BernoulliExp, stream: Stream) -> i
 
 
 def _shows_heads(exponent: int, randomness: BernoulliExp, stream: Stream) -> bool:
-    """Whether a coin for the rest of an exponent shows heads: independent coins multiply."""
+    """Whether a coin for the rest of an exponent shows heads: independent randomness multiply."""
     while exponent > 0:
         (heads,) = randomness.toss(np.array([min(exponent, _TRIAL)], dtype=np.int64), stream)
         if not heads:

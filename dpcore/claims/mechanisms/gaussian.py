@@ -40,7 +40,7 @@ class Gaussian(Executed):
       :math:`\Delta/(1000\sqrt d)`, the noise is at most 0.1 % wider than the float one for
       multipliers above 0.1. Exact arithmetic.
     * `noise: float`. Floating-point Gaussian draws: the claim holds in real arithmetic only, as
-      low bits can tell neighbours apart (Mironov 2012).
+      low bits can distinguish neighbours  (Mironov 2012).
 
     Where the sensitivity is a `HitDistribution`, the unit of the noise and of the grid is its
     smallest atom, and atom a is a shift of
@@ -144,7 +144,7 @@ class Gaussian(Executed):
         )
 
     def prepared(self, query: Query, sensitivity: AnySensitivity) -> Prepared:
-        """With the grid and the sampler's tables, which depend on the width alone."""
+        """With the grid and the sampler's tables, which depend on the width only."""
         if self.noise == "float":
             std = self.noise_std(sensitivity)
             return InFloats(lambda count, noise: std * noise.normal(count))

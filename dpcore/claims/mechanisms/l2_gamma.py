@@ -51,8 +51,8 @@ Array = NDArray[np.float64]
 
 @lru_cache(maxsize=8)  # a calibration looks at one dimension at many epsilons
 def _corners(d: int) -> tuple[Array, Array, Array, Array]:
-    """Cells of the normal law, shapes (97,) and (2049,), and r and s at their ends."""
-    # r and s are cut into cells at quantiles of the normal law, from the smaller tail
+    """Cells of the normal distribution, shapes (97,) and (2049,), and r and s at their ends."""
+    # r and s are cut into cells at quantiles of the normal distribution, from the smaller tail
     radii = np.linspace(-_CUTOFF, _CUTOFF, _RADII + 1)
     angles = np.linspace(-_CUTOFF, _CUTOFF, _ANGLES + 1)
     r = np.where(

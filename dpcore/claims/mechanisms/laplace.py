@@ -27,7 +27,7 @@ class Laplace(LaplaceNoise):
       all that is drawn, exactly: the continuous mechanism on the rounded statistic, post-processed.
       The noise is at most 0.2 % wider than the float one. Exact arithmetic.
     * `noise: float`. Floating-point Laplace draws: the claim holds in real arithmetic only, as low
-      bits can tell neighbours apart (Mironov 2012).
+      bits can distinguish neighbours  (Mironov 2012).
 
     Args:
         noise_scale: Scale b of the noise, in the units of the statistic; calibrated if left out.
@@ -76,7 +76,7 @@ class Laplace(LaplaceNoise):
         return LaplaceEvent(shift=shift, adjacency=sensitivity.adjacency)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the grid and the sampler\'s tables, which depend on the scale alone."""
+        """With the grid and the sampler\'s tables, which depend on the scale only."""
         if self.noise == "float":
             from dpcore.claims.mechanisms.noise.continuous import laplace
 

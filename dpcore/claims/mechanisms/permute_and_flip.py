@@ -1,8 +1,9 @@
 r"""`permute_and_flip`: choose which of many scores is (nearly) the largest, in private.
 
 Exact: in a random order, each index tosses a coin with heads of probability
-:math:`e^{-rate\,(\max q - q_r)}`, and the first heads wins. The coins do not depend on the order,
-so the winner is uniform among the heads: all coins are tossed at once and one of the heads is
+:math:`e^{-rate\,(\max q - q_r)}`, and the first heads wins. The randomness do not depend on the
+order,
+so the winner is uniform among the heads: all randomness is tossed at once and one of the heads is
 drawn. A largest score always shows heads.
 
 Source: McKenna & Sheldon (2020), arXiv:2010.12603.
@@ -32,7 +33,7 @@ from dpcore.sensitivity import Sensitivity
 
 @attrs.frozen(kw_only=True)
 class PermuteAndFlip(Choice, Executed):
-    r"""An index r, by coins with heads of probability
+    r"""An index r, by randomness with heads of probability
 
     .. math:: e^{-\epsilon(\max q-q_r)/(2\Delta)}
 
@@ -84,7 +85,7 @@ class _OnGrid:
     randomness: BernoulliExp
 
     def __call__(self, value: Any, query: Query, noise: Stream) -> NDArray[Any]:
-        # differences of clamped scores stay below 2^63, as coins need; clamping lengthens none
+        # differences of clamped scores stay below 2^63, as randomness need; clamping lengthens none
         scores = np.clip(self.grid.round(summed(value, query)), -LARGEST // 2, LARGEST // 2)
         indicator = np.zeros(scores.size)
         indicator[permute_and_flip(scores, self.randomness, noise)] = 1.0

@@ -105,7 +105,7 @@ class RandomizedResponse(Mechanism):
             ContractError: an entry is no category, or `value` has a wrong shape.
         """
         true = coordinates(value, query)
-        # the probabilities of the claim hold for categories alone
+        # the probabilities of the claim hold for categories only
         need(
             bool(((true >= 0) & (true < self.classes) & (true == np.rint(true))).all()),
             ContractError,

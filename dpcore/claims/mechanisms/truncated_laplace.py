@@ -1,4 +1,4 @@
-r"""`truncated_laplace`: noise of bounded size, for a share of delta. Exact on a grid.
+r"""`truncated_laplace`: noise of bounded size, for a proportion of delta. Exact on a grid.
 
 In d coordinates, with an l1 shift: noise of scale b on [-bv, bv] per coordinate; with t =
 l1_sensitivity / b and a truncation delta_0 <= 1/2, :math:`v=\log(1+(e^t-1)/(2\delta_0))`.

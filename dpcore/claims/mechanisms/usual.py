@@ -1,4 +1,4 @@
-"""The usual mechanism of a query: what releases it where nobody names a mechanism.
+"""The usual mechanism of a query: what releases it where no one names a mechanism.
 
 A run whose spec names none replays with these: a change here needs a new format of specs.
 """
@@ -35,7 +35,7 @@ def usual_mechanism(
             plugins release.
 
     Raises:
-        RegistryError: nobody admitted provides that mechanism, or its plugin is not installed.
+        RegistryError: no one admitted provides that mechanism, or its plugin is not installed.
         SpecError: no mechanism is usual for such a query.
     """
     integer = query.values == "integers" and query.real_size == 1

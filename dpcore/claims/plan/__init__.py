@@ -1,1 +1,1 @@
-"""What is planned: the request, its parts, every ask, and what a run needs of the machine."""
+"""What is planned: the request, its parts, every query, and what a run needs of the machine."""

@@ -1,4 +1,4 @@
-"""`cost_statement`: state what a run needs of the machine, from public facts alone."""
+"""`cost_statement`: state what a run needs of the machine, from public facts only."""
 
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -25,7 +25,7 @@ class Resources:
 
     Args:
         memory: Bytes of the process that runs, at its peak. The one that replays the answers has
-            an interpreter's share of its own beside it.
+            an interpreter's proportion of its own next to it.
         work: Multiplications of numbers.
         passes: How often all records are gone through, their reading included.
         disk: Bytes of the spool, where records are held in blocks.
@@ -85,7 +85,7 @@ class Limits:
     Args:
         memory: Bytes that a run may need by public facts; the machine's if None.
         work: Multiplications that it may need; 10^14 if None.
-        expected: A public estimate of a private number of records, by whoever operates the
+        expected: A public estimate of a private number of records, by anyone who operates the
             machine: memory, disk and work are counted with it where the domain declares no number,
             and nothing else is.
     """

@@ -42,7 +42,7 @@ def part_domain(domain: Domain, adjacency: Adjacency, fraction: float) -> Domain
     if domain.groups or domain.only:
         # Learners never see them; the conditions on rows are met by then.
         domain = attrs.evolve(domain, groups={}, only={})
-    # Where a record or person may come or go, their exact number would tell of them.
+    # Where a record or person may come or go, their exact number would say of them.
     if not adjacency.replaces:
         secret = adjacency.privacy_unit.count_secret
         need(
@@ -66,7 +66,7 @@ def part_domain(domain: Domain, adjacency: Adjacency, fraction: float) -> Domain
         )
     if fraction == 0:
         return domain
-    # A fixed number is held out, so that the sizes of both parts are public as well.
+    # A fixed number is in the hold-out, so that the sizes of both parts are public as well.
     holdout_size = hold_out_size(domain.exact, fraction)
     need(
         1 <= holdout_size < domain.exact,
@@ -85,11 +85,11 @@ def evaluated_domain(
     """What is public about evaluated records: the declared columns, groups, and `predicted`.
 
     Args:
-        domain: Of the run's records. share: Of them that are held out.
+        domain: Of the run's records. share: Of them that are in the hold-out.
         scored: Whether there is a `score` too.
 
     Raises:
-        ParameterError: nothing is held out, or a column has the name of a prediction.
+        ParameterError: nothing is in the hold-out, or a column has the name of a prediction.
     """
     part_domain(domain, adjacency, fraction)  # the unit and the count fit
     if not 0 < fraction < 1:
@@ -115,11 +115,11 @@ def evaluated_domain(
     )
     if scored and domain.classes == 2:
         columns[SCORE] = Range(0.0, 1.0)
-    # The number of held-out records follows from two public numbers; where the count is private it
+    # The number of hold-out records follows from two public numbers; where the count is private it
     # stays undeclared.
     exact = hold_out_size(domain.records, fraction) if adjacency.replaces else None
     limit = None if adjacency.replaces else domain.at_most
-    # What is held out are rows that count, so that no condition is left.
+    # What is in the hold-out are rows that count, so that no condition is left.
     return attrs.evolve(
         domain, columns=columns, groups={}, norm=None, only={}, exact=exact, limit=limit
     )

@@ -35,8 +35,8 @@ class Plan(Drawn):
     Args:
         schedule: What will be done.
         guarantee: What the run will be entitled to say.
-        randomness: The public coins the plan was made at; None if every run draws new ones, because
-            a bound holds with a probability over them.
+        randomness: The public randomness the plan was made at; None if every run draws new ones,
+            because a bound holds with a probability over them.
         components: What it is made of, and on whose code that rests.
         resources, limits: What a run needs of the machine, about, and what it may need;
             `dpcore.price` attaches both.
@@ -92,14 +92,14 @@ class Plan(Drawn):
         """Open the records and release.
 
         Nothing is returned before the public part, on copies from before any record was opened,
-        gave the same asks and the same models from the answers alone, byte for byte.
+        gave the same asks and the same models from the answers only, byte for byte.
 
         Args:
             table: Columns by name, in the file's units; or a source, or what `read_csv` returns,
                 whose records are held in blocks on disk where every learner can read these.
             engine: Holds the records of a source; a local one for this call if None. It is the
                 caller's to close.
-            secret: Fresh secure coins if None; known ones void the guarantee.
+            secret: Fresh secure randomness if None; known ones void the guarantee.
             release_through: The mechanism's own if None; anything else voids the guarantee.
             progress: Called after every answer.
             points: By the name of each function release, public points to predict at: chosen
@@ -118,8 +118,8 @@ class Plan(Drawn):
             RequestError: a function release has no points, or more than are paid for; or a learner
                 needs all records in one memory, and the engine holds them in several.
             ContractError: the reservation is not for this plan, has been used, or cannot be: known
-                coins, or a door of no privacy.
-            ReleaseError: a private function failed, or the answers alone give something else; of a
+                randomness, or a release boundary of no privacy.
+            ReleaseError: a private function failed, or the answers only give something else; of a
                 sealed plan, anything failed once the records were opened.
             LedgerError: the guarantee could not be committed; nothing is released.
         """
@@ -152,11 +152,11 @@ class Plan(Drawn):
 
         Args:
             table: As for `run`.
-            secret: Known coins, for a rehearsal; an oracle for use draws its own.
+            secret: Known randomness, for a rehearsal; an oracle for use draws its own.
             reservation: As for `run`; it pays for all answers of this oracle.
 
         Raises:
-            ContractError: the plan's release is not one function, or secure coins are given.
+            ContractError: the plan's release is not one function, or secure randomness is given.
             SourceError: the table does not fit the domain.
             ReleaseError: a private function failed.
         """

@@ -36,7 +36,7 @@ class PlannedQuery:
         need(
             isinstance(self.sensitivity, self.mechanism.needs.sensitivities),
             NoClaimError,
-            f"its sensitivity is a law over the order of records, which mechanism "
+            f"its sensitivity is a distribution over the order of records, which mechanism "
             f"{type(self.mechanism).__name__} cannot price (gaussian can)",
         )
         # Noise scaled in one norm covers no move that is bounded in another.
@@ -48,11 +48,11 @@ class PlannedQuery:
         )
 
     def at(self, scale: float) -> Self:
-        """The same ask with its mechanism's free field set."""
+        """The same query with its mechanism's free field set."""
         return attrs.evolve(self, mechanism=self.mechanism.at(scale, self.query, self.taken))
 
     def event(self) -> Event:
-        """What one ask costs, with what its sampling spares.
+        """What one query costs, with what its sampling spares.
 
         Raises:
             ContractError: the mechanism is not calibrated.
@@ -75,7 +75,7 @@ class PlannedQuery:
         return cast(Mechanism, self._calibrated).noiseless(value, query)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone, without what is computed from them."""
+        """The fields only, without what is computed from them."""
         return {
             name: value
             for name, value in vars(self).items()
@@ -86,7 +86,8 @@ class PlannedQuery:
     def taken(self) -> Any:
         """The sensitivity, of a class that the mechanism takes; with bands, of all answers that
         one sum enters, together."""
-        # Everything of a mechanism is about what its noise has to hide: noise, grid, bars, event.
+        # Everything of a mechanism is about what its noise has to hide: noise, grid, intervals,
+        # event.
         sensitivity: Any = self.sensitivity
         moved = self.query.moved(sensitivity.largest)
         return (
@@ -97,7 +98,7 @@ class PlannedQuery:
 
     @property
     def charged(self) -> int:
-        """How many of its events a run pays for: the asks that one record can be in."""
+        """How many of its events a run pays for: the queries that one record can be in."""
         query_count, sampling = self.query.at_most, self.query.sampling
         return query_count if sampling is None else sampling.charged(query_count)
 
@@ -123,7 +124,7 @@ class PaidQueries(Protocol):
         Args:
             releases: Names of those that publish a model.
             domain: Of all records.
-            holdout: Share of them that is held out.
+            holdout: Proportion of them that is in the hold-out.
         """
 
     def stated(self, statistics: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, float]]:
@@ -131,11 +132,11 @@ class PaidQueries(Protocol):
 
 
 def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
-    """What one ask costs, with what its sampling spares."""
+    """What one query costs, with what its sampling spares."""
     event = mechanism.event(query, sensitivity)
     if query.sampling is None:
         return event
-    # A record that is not drawn is not looked at: that makes one ask cheaper.
+    # A record that is not drawn is not looked at: that makes one query cheaper.
     if not isinstance(query, SumQuery):
         return amplify(query.sampling, event)
     # Of a sum it is also known what a record moves by being drawn or not: its clip at most. Where
@@ -147,21 +148,23 @@ def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
 
 
 def compose(queries: Iterable[PlannedQuery], accountant: Accountant) -> Accountant:
-    """The accountant after every ask, each as often as a record may be in it.
+    """The accountant after every query, each as often as a record may be in it.
 
     Raises:
         NoClaimError: an event has no claim that this accountant can add up.
     """
-    # Every ask is charged as often as it may happen, however often it does.
+    # Every query is charged as often as it may happen, however often it does.
     for planned_query in queries:
         accountant = accountant.compose(planned_query.event(), planned_query.charged)
     return accountant
 
 
 def failure_over_randomness(queries: Iterable[PlannedQuery]) -> float:
-    """The probability, over the public coins, that some ask's bound does not hold; by addition."""
+    """The probability, over the public randomness, that some ask's bound does not hold; by
+    addition.
+    """
     validities = [planned_query.sensitivity.validity for planned_query in queries]
-    # A union bound: it needs no independence of bounds that share their coins.
+    # A union bound: it needs no independence of bounds that share their randomness.
     return math.fsum(
         validity.gamma for validity in validities if isinstance(validity, OverRandomness)
     )

@@ -18,7 +18,7 @@ from dpcore.guarantee import Guarantee, Status
 _SMALL = [float(f"{digit}e-{power}") for power in range(12, 2, -1) for digit in (1, 3)]
 _LARGE = [hundredths / 100 for hundredths in range(1, 100, 3)]
 _ROUNDING = 1e-6  # of a stated epsilon: another processor composes as much more at most
-_CORRECTION = "dpcore check on the spec tells what is right"
+_CORRECTION = "dpcore check on the spec says what is right"
 
 
 def require_covered(
@@ -71,7 +71,7 @@ def require_covered(
 def certified(schedule: Schedule, guarantee: Guarantee) -> Curve:
     """Upper ends of epsilon over delta, as this version composes the locked events.
 
-    The probability that a bound fails over the public coins is part of every delta.
+    The probability that a bound fails over the public randomness is part of every delta.
 
     Raises:
         ReplayError: `guarantee` is less than the noise costs at least.
@@ -96,7 +96,7 @@ def certified(schedule: Schedule, guarantee: Guarantee) -> Curve:
 
 
 def _compose_covered(schedule: Schedule, guarantee: Guarantee) -> tuple[Accountant, float]:
-    """The locked events composed, and what is left of delta beside failures over the coins.
+    """The locked events composed, and what is left of delta next to failures over the randomness.
 
     Raises:
         ReplayError: `guarantee` is less than the noise costs at least.
@@ -108,8 +108,8 @@ def _compose_covered(schedule: Schedule, guarantee: Guarantee) -> tuple[Accounta
     composed = compose(
         schedule.queries, AutoAccountant(request.adjacency) if accountant is None else accountant
     )
-    # Sensitivity bounds may fail over the public coins with probability gamma in all, and a union
-    # bound adds gamma to every delta.
+    # Sensitivity bounds may fail over the public randomness with probability gamma in all, and a
+    # union bound adds gamma to every delta.
     remaining_delta = request.budget.delta_with(failure_over_randomness(schedule.queries))
     # A certified lower end above the stated epsilon proves the lock wrong, whatever the rounding.
     lower_bound = composed.epsilon(remaining_delta).lower

@@ -54,7 +54,7 @@ class Release:
             and for all if None (`dpcore.claims.mechanisms.usual`).
         bound: Overrides the learner's own preference.
         name: Unique within the run.
-        share: Share of the budget relative to the run's other releases.
+        share: Fraction of the budget relative to the run's other releases.
         query_shares: Overrides of the learner's own query shares.
         point: What distinguishes this release in a sweep, by dotted path.
         predictions_at: Where the public points of a function release stand, if its answers there
@@ -91,8 +91,8 @@ class Intake:
     """How a run takes in its records.
 
     Args:
-        holdout: Share of the records kept from the learners, in [0, 1), for an evaluation.
-        sealed: Whether the run may tell nobody that it failed, and why.
+        holdout: Proportion of the records kept from the learners, in [0, 1), for an evaluation.
+        sealed: Whether the run may say no one that it failed, and why.
         on_invalid: `refuse` stops a run at a record that does not fit; `project` maps it in, as
             every sealed run does.
         blocks: Whether the records come as a source that is read in blocks, so that learners which
@@ -101,7 +101,7 @@ class Intake:
 
     holdout: float = attrs.field(default=0.0, validator=probability)
     sealed: bool = False
-    # A sealed run cannot stop at a record that does not fit: stopping would tell that it is there.
+    # A sealed run cannot stop at a record that does not fit: stopping would say that it is there.
     on_invalid: Literal["refuse", "project"] = attrs.field(
         default=attrs.Factory(lambda self: "project" if self.sealed else "refuse", takes_self=True)
     )
@@ -117,7 +117,7 @@ class Accepted:
         useless: Names of releases that may say nothing, as public facts show.
         delta: Whether a delta of 0.5 or more is meant: a record may then be published as it is
             more often than not.
-        premises: What is taken for granted besides, word by word for the guarantee.
+        premises: What is taken for granted also, word by word for the guarantee.
         reproduce: Price a refuted or conditional claim as printed; the guarantee is then none.
     """
 
@@ -156,7 +156,7 @@ class Request:
         public: By name, records that are declared public: as a table, or what `read_csv` returns;
             or what a session hands on.
         accountant: Empty, for `adjacency`; the core's `auto` if None.
-        randomness: Pinned public coins; drawn if None.
+        randomness: Pinned public randomness; drawn if None.
         evaluation: Hold-out metrics that are paid for and published.
     """
 

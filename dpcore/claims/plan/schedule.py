@@ -71,11 +71,13 @@ class Scheduled(ABC):
         """What a run publishes of it: parameters, statistics, predictions or a function."""
 
     def forecast(self, randomness: PublicRandomness) -> tuple[str, ...]:
-        """How wide its error bars will be, one sentence each, by public facts alone."""
+        """How wide its confidence intervals will be, one sentence each, by public facts only."""
         return self.learner.forecast(self.public(randomness), self._noise_distributions())
 
     def relative_half_width(self, randomness: PublicRandomness) -> float:
-        """Its widest bar as a share of its number's range; 0 where public facts do not tell."""
+        """Its widest interval as a proportion of its number's range; 0 where public facts do not
+        say.
+        """
         shortage = self.least_records(randomness) / (self.part.at_most or math.inf)
         return max(
             shortage,
@@ -83,7 +85,7 @@ class Scheduled(ABC):
         )
 
     def least_records(self, randomness: PublicRandomness) -> float:
-        """Below about how many records of its part it says nothing; 0 where nothing tells."""
+        """Below about how many records of its part it says nothing; 0 where nothing says."""
         return self.learner.least_records(self.public(randomness), self._noise_distributions())
 
     def _noise_distributions(self) -> dict[str, NoiseDistribution]:
@@ -124,12 +126,12 @@ class FunctionRelease(Scheduled):
     """A release of a `FunctionLearner`: its answers at public points, or an oracle for a host."""
 
     note: ClassVar[str] = (
-        "answers of oracles opened for this evaluation alone; none of them is published"
+        "answers of oracles opened for this evaluation only; none of them is published"
     )
 
     @property
     def publishes(self) -> ReleaseKind:
-        """Predictions where points are named, else a function for whoever opens it."""
+        """Predictions where points are named, else a function for anyone who opens it."""
         return (
             ReleaseKind.FUNCTION
             if (self.release.predictions_at is None)
@@ -157,7 +159,7 @@ def with_inputs(
         inputs: By name.
     """
     premises = {name: item.premises for name, item in inputs.items()}
-    # Whoever starts from a release, or is about it, rests on what that one rests on.
+    # Anyone who starts from a release, or is about it, rests on what that one rests on.
     for entry in releases:
         origins = (*entry.release.inputs, *filter(None, (entry.release.of,)))
         premises[entry.name] = tuple(
@@ -243,8 +245,9 @@ class Schedule:
 
     @property
     def queries(self) -> tuple[PlannedQuery, ...]:
-        """Every ask of every release, then the look's."""
-        # The look comes last, as in the run itself; statements of cost list asks in this order.
+        """Every query of every release, then the paid evaluation's."""
+        # The paid evaluation comes last, as in the run itself; statements of cost list asks in this
+        # order.
         return (
             tuple(
                 planned_query

@@ -71,7 +71,7 @@ class Bounds:
         """
         learner, refusals = release.learner, []
         location = "learner" if release.bound is None else "bound"
-        # In the learner's order of preference. If none holds, the error tells why each was refused.
+        # In the learner's order of preference. If none holds, the error says why each was refused.
         for name, bound in self._candidates(release):
             # A theorem about another learner says nothing of this one's statistic.
             need(
@@ -166,7 +166,7 @@ class Bounds:
             f"{owner} must plan queries with different names, plans {names}",
             "learner",
         )
-        # A mechanism may be given for a group of queries: by what stands before their first dot.
+        # A mechanism may be given for a group of queries: by what is before their first dot.
         mechanism_names = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
         groups = {name.split(".")[0] for name in names}
         if extra_names := sorted((mechanism_names - groups | {*release.query_shares}) - {*names}):
@@ -218,7 +218,7 @@ class Bounds:
         need(
             not isinstance(result, SensitivityDistribution) or isinstance(query.sampling, Order),
             SpecError,
-            f"{owner} states a law over orders, the query {query.name!r} draws none",
+            f"{owner} states a distribution over orders, the query {query.name!r} draws none",
         )
         # A lock states the sensitivity in its mechanism's norm, which `_Claims` holds it against.
         need(
@@ -264,7 +264,7 @@ def _explain_unsampled(
 
 
 def scheduled(learner: AnyLearner, queries: Mapping[str, PlannedQuery], **fields: Any) -> Scheduled:
-    """A release of the learner's kind: the one place where the two are told apart.
+    """A release of the learner's kind: the one place where the two are distinguished.
 
     Raises:
         SpecError: the learner is of neither kind, its mechanisms are of the other kind, or a
@@ -339,7 +339,7 @@ class _Claims:
         usable = [claim for claim in converted if claim is not None]
         if not usable:
             return Refused(
-                f"its sensitivity is a law over the order of records, which mechanism "
+                f"its sensitivity is a distribution over the order of records, which mechanism "
                 f"{type(mechanism).__name__} cannot price (gaussian can)"
             )
         # What is proved for all data comes before a smaller number that is not.

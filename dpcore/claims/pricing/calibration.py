@@ -14,9 +14,9 @@ from dpcore.shown import in_digits
 
 _LIMIT = 40.0  # how far from a first guess the scale factor is sought, in log2
 _LAST = 32.0  # the last of the distances 1/2, 1, 2, 4, ... that are tried
-_DOUBTFUL = 1.0  # before it the last one is tried: it tells whether any noise meets the budget
-_STEEP = 50.0  # stands for infinity in the logarithm of a ratio of epsilons
-_NARROW = 2.0**-20  # in log2 t: where a jump is told from a slope
+_DOUBTFUL = 1.0  # before it the last one is tried: it says whether any noise meets the budget
+_STEEP = 50.0  # represents infinity in the logarithm of a ratio of epsilons
+_NARROW = 2.0**-20  # in log2 t: where a jump is given from a slope
 _STEEPEST = 8.0  # log(epsilon) falls by less per unit of log2 t: by log 2 for small epsilons
 _XTOL, _RTOL, _STEPS = 1e-14, 8 * 2.0**-52, 100  # Brent's, for log2 t
 
@@ -26,7 +26,7 @@ def calibrate(
 ) -> tuple[PlannedQuery, ...]:
     r"""Set every free mechanism so that the whole composition meets (epsilon, delta).
 
-    An ask of query q gets scale :math:`t\sqrt{\text{charged}_q / w_q}`, with w the shares
+    A query of query q gets scale :math:`t\sqrt{\text{charged}_q / w_q}`, with w the shares
     normalised over the free ones, for the least t found by Brent's method at which the composed
     upper end is at most epsilon; the result is checked against the budget itself. For Gaussians the
     composition then has mu = 1/t whatever the shares.
@@ -37,7 +37,7 @@ def calibrate(
         epsilon, delta: The target.
 
     Raises:
-        NoClaimError: no noise meets the budget, or explicit noise alone exceeds it.
+        NoClaimError: no noise meets the budget, or explicit noise by itself exceeds it.
     """
 
     scale_to = partial(_scale_queries, queries)
@@ -81,12 +81,12 @@ def calibrate(
 def at_first_guess(
     queries: Sequence[PlannedQuery], epsilon: float, delta: float
 ) -> tuple[PlannedQuery, ...]:
-    """The asks with the noise at which calibration starts its search."""
+    """The queries with the noise at which calibration starts its search."""
     return _scale_queries(queries, -math.log2(_guess(epsilon, delta)))
 
 
 def _scale_queries(queries: Sequence[PlannedQuery], log_t: float) -> tuple[PlannedQuery, ...]:
-    """The asks with their free mechanisms set."""
+    """The queries with their free mechanisms set."""
     t = 2.0**log_t
     total = math.fsum(
         planned_query.share
@@ -121,7 +121,8 @@ def _root(excess: Callable[[float], float], start: float) -> float | None:
         above, below, step = below, start - step, 2 * step
     step = 0.5
     while above <= below or excess(above) > 0:
-        # One far look tells early whether any noise meets the budget: each look composes all asks.
+        # One far look says early whether any noise meets the budget: each look composes all
+        # queries.
         if step > _LIMIT or (step == _DOUBTFUL and excess(start + _LAST) > 0):
             return None
         below, above, step = max(below, above), start + step, 2 * step

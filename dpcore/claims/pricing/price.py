@@ -1,4 +1,4 @@
-"""Price a request by claims alone: from bounds and noise to a plan with its guarantee.
+"""Price a request by claims only: from bounds and noise to a plan with its guarantee.
 
 Where the budget is missed, the part of the request at fault is found, for the error's place.
 """
@@ -51,10 +51,10 @@ class Bounded:
 
     Args:
         components: What was looked up for it.
-        randomness: The public coins if a bound had to read them.
+        randomness: The public randomness if a bound had to read them.
         groups: The releases, in groups that are calibrated each by itself.
         kind: What a run publishes.
-        gamma: The part of delta that goes to bounds that may fail over the public coins.
+        gamma: The part of delta that goes to bounds that may fail over the public randomness.
         accountant: Empty; the one that states the guarantee.
     """
 
@@ -73,10 +73,10 @@ class Bounded:
 
     @property
     def queries(self) -> list[list[tuple[int, PlannedQuery]]]:
-        """Of every group, each with its share of the group, and the number of its release.
+        """Of every group, each with its proportion of the group, and the number of its release.
 
         Raises:
-            SpecError: a share is 0 in floats beside the others.
+            SpecError: a share is 0 in floats next to the others.
         """
         number = itertools.count()
         return [
@@ -117,7 +117,8 @@ def find_bounds(request: Request, components: Components) -> Bounded:
     reads_randomness, bounded_groups = _bound_groups(request, components)
     releases = [*itertools.chain(*bounded_groups)]
     kind = publication(releases, request.evaluation)
-    # Bounds that may fail over the coins take their part of delta; noise is priced at the rest.
+    # Bounds that may fail over the randomness take their part of delta; noise is priced at the
+    # rest.
     gamma = failure_over_randomness(
         planned_query for entry in releases for planned_query in entry.queries.values()
     )
@@ -147,7 +148,7 @@ def calibrate_plan(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Plan:
     return Plan(
         schedule=schedule,
         guarantee=statement(schedule, bounded.kind, bounded.accountant, gamma, bounded.components),
-        # Such a bound needs coins that nobody could choose: every run draws its own.
+        # Such a bound needs randomness that no one could choose: every run draws its own.
         randomness=None
         if gamma
         else bounded.randomness or request.randomness or PublicRandomness.draw(),
@@ -158,11 +159,11 @@ def calibrate_plan(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Plan:
 def _judge_delta(request: Request) -> None:
     """Warn of a delta at which publishing some record as it is would meet the claim.
 
-    Whoever publishes each of n records with a probability of delta is (0, delta)-differentially
+    Anyone who publishes each of n records with a probability of delta is (0, delta)-differentially
     private, and publishes n delta of them.
 
     Raises:
-        SpecError: it is 0.5 or more, and nobody says that this is meant.
+        SpecError: it is 0.5 or more, and no one says that this is meant.
     """
     delta, records = request.budget.delta, request.domain.at_most
     leak = f"delta = {delta:g} allows that a record is published as it is with that probability"
@@ -180,7 +181,7 @@ def _judge_delta(request: Request) -> None:
 def _require_names(request: Request) -> None:
     """Refuse two releases of one name."""
     names = [release.name for release in request.releases]
-    # The paid look's answers stand among the others under its own name.
+    # The paid evaluation's answers stand among the others under its own name.
     if len({*names, RELEASE}) < len(names) + 1:
         duplicate = next(i for i, name in enumerate(names) if name in (RELEASE, *names[:i]))
         raise SpecError(
@@ -192,7 +193,7 @@ def _require_names(request: Request) -> None:
 def _bound_groups(
     request: Request, components: Components
 ) -> tuple[PublicRandomness | None, list[list[Scheduled]]]:
-    """The coins if a bound had to read them, and uncalibrated releases by group."""
+    """The randomness if a bound had to read them, and uncalibrated releases by group."""
     mu = request.budget.mu
 
     def evaluate(randomness: PublicRandomness) -> list[list[Scheduled]]:
@@ -224,10 +225,10 @@ def _bound_groups(
 def _check_over_randomness(
     gamma: float, request: Request, reads_randomness: PublicRandomness | None
 ) -> None:
-    """Refuse pinned or read coins where a bound holds with a probability over them."""
+    """Refuse pinned or read randomness where a bound holds with a probability over them."""
     if not gamma:
         return
-    # The failure probability is over coins that are independent of bound and data.
+    # The failure probability is over randomness that are independent of bound and data.
     need(
         request.randomness is None,
         SpecError,
@@ -237,7 +238,7 @@ def _check_over_randomness(
     need(
         reads_randomness is None,
         SpecError,
-        "a bound that is a probability over the public coins may not read them",
+        "a bound that is a probability over the public randomness may not read them",
     )
     need(
         gamma < request.budget.delta,
@@ -264,7 +265,7 @@ def _accountant(request: Request) -> Accountant:
 
 
 def _calibrate_groups(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Schedule:
-    """Every group with noise that meets the budget together with its private look."""
+    """Every group with noise that meets the budget together with its paid evaluation."""
     request, accountant = bounded.request, bounded.accountant
     delta = request.budget.delta_with(bounded.gamma)
     # A target in zCDP is met in zCDP; the run's accountant then states its epsilon.
@@ -297,7 +298,7 @@ def _weigh_queries(scheduled: Scheduled, number: int) -> list[PlannedQuery]:
     """A release's asks, each with its share relative to all releases of the group.
 
     Raises:
-        SpecError: a share is 0 in floats beside the others.
+        SpecError: a share is 0 in floats next to the others.
     """
     queries = [
         attrs.evolve(planned_query, share=planned_query.share * scheduled.release.share)
@@ -322,9 +323,10 @@ def find_fault(
 
     Args:
         queries: Of a group that could not be calibrated, by the number of their release.
-        evaluation: Its private look.
+        evaluation: Its paid evaluation.
     """
-    # The look's noise is fixed. If it alone exceeds the budget, no release can make up for it.
+    # The paid evaluation's noise is fixed. If it alone exceeds the budget, no release can make up
+    # for it.
     if evaluation and _exceeds(request, evaluation, goal):
         return ("evaluate", "private", "epsilon")
     for number, release_queries in queries.items():
@@ -346,13 +348,13 @@ def _exceeds(request: Request, queries: Sequence[PlannedQuery], goal: Accountant
     try:
         cost = compose(queries, goal).epsilon(request.budget.delta).upper
     except NoClaimError:
-        # At delta = 0 many events have no claim at all: then the budget is at fault, not the ask.
+        # At delta = 0 many events have no claim at all: then the budget is at fault, not the query.
         return request.budget.delta > 0
     return cost > request.budget.epsilon
 
 
 def _unpriced(queries: Sequence[PlannedQuery], goal: Accountant) -> bool:
-    """Whether an ask has no price, or one that the accountant cannot add up."""
+    """Whether a query has no price, or one that the accountant cannot add up."""
     try:
         for planned_query in queries:
             goal.compose(
@@ -391,4 +393,4 @@ def require_drawable(number: int, queries: Sequence[PlannedQuery]) -> None:
             with below("releases", number, "mechanism"):
                 raise NoClaimError(f"query {planned_query.query.name!r}: {error.message}") from None
         except Exception:
-            return  # a run meets it again, and may be sealed: then it is not told
+            return  # a run meets it again, and may be sealed: then it is not given

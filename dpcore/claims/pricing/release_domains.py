@@ -18,7 +18,7 @@ def domain_and_adjacency(request: Request, release: Release) -> tuple[Domain, Ad
     The learners' part; of a release `of` another one, evaluated records.
 
     Raises:
-        SpecError: that other one, or an input, is none of the run's, stands later or publishes no
+        SpecError: that other one, or an input, is none of the run's, is later or publishes no
             model; or the learner does not publish statistics, or takes no inputs.
         ParameterError: there is no hold-out.
     """
@@ -26,7 +26,7 @@ def domain_and_adjacency(request: Request, release: Release) -> tuple[Domain, Ad
     domain, adjacency, fraction = request.domain, request.adjacency, request.records.holdout
     if release.of is None:
         return part_domain(domain, adjacency, fraction), adjacency
-    # Evaluated records are held-out ones with a model's predictions, which the model never saw.
+    # Evaluated records are hold-out ones with a model's predictions, which the model never saw.
     source = _find_source(request.releases, release)
     part = evaluated_domain(
         domain, adjacency, fraction, scored=promises(source.learner, ScoringModel)
@@ -35,7 +35,9 @@ def domain_and_adjacency(request: Request, release: Release) -> tuple[Domain, Ad
 
 
 def plan_evaluation(request: Request, group: Sequence[Scheduled]) -> tuple[PlannedQuery, ...]:
-    """What is asked of the hold-out about a group of releases; nothing without a paid look."""
+    """What is asked of the hold-out about a group of releases; nothing without a paid
+    evaluation.
+    """
     if request.evaluation is None:
         return ()
     names = tuple(scheduled.name for scheduled in group if promises(scheduled.learner, Model))
@@ -94,7 +96,7 @@ def _find_source(releases: Sequence[Release], release: Release) -> Release:
     need(
         not promises(release.learner, Model),
         SpecError,
-        f"{type(release.learner).__name__} predicts; what is told of another release are "
+        f"{type(release.learner).__name__} predicts; what is reported of another release are "
         f"statistics, such as statistics.group_errors",
         "learner",
     )

@@ -50,7 +50,7 @@ def statement(
     Args:
         kind: What it publishes.
         accountant: Empty, for the run's relation.
-        gamma: The part of delta that goes to the public coins.
+        gamma: The part of delta that goes to the public randomness.
         components: What the schedule was made of.
 
     Raises:
@@ -58,7 +58,7 @@ def statement(
         SpecError: a reproduction of what is neither refuted nor conditional.
     """
     delta = schedule.request.budget.delta_with(gamma)
-    # Epsilon is stated at what delta has left beside the coins; their part is a union bound.
+    # Epsilon is stated at what delta has left next to the randomness; their part is a union bound.
     composed = compose(schedule.queries, accountant)
     return state_guarantee(
         schedule,
@@ -82,7 +82,7 @@ def state_guarantee(
     """What a run guarantees at an epsilon that is already known: no event is composed.
 
     Args:
-        epsilon: The upper end, at what is left of delta beside gamma.
+        epsilon: The upper end, at what is left of delta next to gamma.
         accountant: Which composition gave it.
         distributions: On whose code it rests: versions by name.
     """
@@ -131,7 +131,7 @@ def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
         if isinstance(planned_query.sensitivity.validity, Conditional)
         for name, text in planned_query.sensitivity.validity.assumptions
     }
-    # A learner that may fail tells by failing. That it does not is an assumption like any other.
+    # A learner that may fail says by failing. That it does not is an assumption like any other.
     if not all(release.learner.total for release in request.releases):
         if request.records.sealed:
             raise NoClaimError(
@@ -139,7 +139,7 @@ def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
                 f"releases.{_find_resting(schedule, NO_FAILURE.name)}.learner",
             )
         assumptions[NO_FAILURE.name] = NO_FAILURE
-    # What is accepted in vain would mislead whoever reads the spec.
+    # What is accepted in vain would mislead anyone who reads the spec.
     for number, name in enumerate(request.accepted.assumptions):
         if name not in assumptions:
             listed = " and ".join(sorted(assumptions)) or "no assumptions"
@@ -148,7 +148,7 @@ def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
                 message=f"this plan needs {listed}; remove {name!r}{near(name, assumptions)}",
                 key=str(number),
             )  # fmt: skip
-    # Each is accepted by name: nobody agrees to what the spec does not spell out.
+    # Each is accepted by name: no one agrees to what the spec does not spell out.
     for name, assumption in sorted(assumptions.items()):
         if name not in request.accepted.assumptions:
             raise NoClaimError(
@@ -175,7 +175,8 @@ def publication(releases: Iterable[Scheduled], evaluation: PaidQueries | None) -
     """What a run publishes.
 
     Raises:
-        SpecError: some functions are asked and others are not, or a paid look needs a function.
+        SpecError: some functions are asked and others are not, or a paid evaluation needs a
+            function.
     """
     kinds = [scheduled.publishes for scheduled in releases]
     model_kinds = {*kinds} - {ReleaseKind.STATISTICS}
@@ -189,7 +190,7 @@ def publication(releases: Iterable[Scheduled], evaluation: PaidQueries | None) -
             path,
         )
         raise SpecError(
-            "a function beside parameters needs predictions_at: its oracle ends with the run", path
+            "a function next to parameters needs predictions_at: its oracle ends with the run", path
         )
     lack = (
         "a function release publishes answers only; the operator's own evaluation works"
@@ -199,7 +200,7 @@ def publication(releases: Iterable[Scheduled], evaluation: PaidQueries | None) -
     need(
         evaluation is None or model_kinds == {ReleaseKind.PARAMETERS},
         SpecError,
-        f"a private look evaluates published models, and {lack}",
+        f"a paid evaluation evaluates published models, and {lack}",
         "evaluate.private",
     )
     kind, *other_kinds = model_kinds or {ReleaseKind.STATISTICS}
@@ -243,7 +244,7 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
     only = (
         [f"rows count only with {', '.join(conditions)}; others are left out"] if conditions else []
     )
-    # Bounds hold for records in the domain alone: the premise says how they got there.
+    # Bounds hold for records in the domain only: the premise says how they got there.
     fits = (
         f"every record {'that counts ' if conditions else ''}fits the declared columns ({rules})"
         if on_invalid == "refuse"
@@ -261,7 +262,7 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
 
 
 def _room(request: Request) -> tuple[str, ...]:
-    """A sealed run that fails for want of room tells how many records there are."""
+    """A sealed run that fails for want of room says how many records there are."""
     premise = "memory, disk and time suffice for every admissible number of records"
     return (premise,) if request.records.sealed and request.domain.exact is None else ()
 
@@ -291,7 +292,7 @@ def _components(schedule: Schedule, accountant: Accountant) -> Iterable[Any]:
 def _query_guarantees(schedule: Schedule) -> Iterator[QueryGuarantee]:
     """What holds of each query's arithmetic, in the order of the schedule's asks."""
     groups = [(item.name, (*item.queries.values(),), item.premises) for item in schedule.releases]
-    # A paid look is about all models, so that it rests on what any of them rests on.
+    # A paid evaluation is about all models, so that it rests on what any of them rests on.
     of_all = tuple(dict.fromkeys(text for _, _, premises in groups for text in premises))
     groups.append((RELEASE, schedule.evaluation, of_all))
     for release, planned_query, premises in (
@@ -339,6 +340,6 @@ def _sources(queries: Sequence[PlannedQuery], gamma: float) -> tuple[str, ...]:
         *(planned_query.sensitivity.source for planned_query in queries),
         *(planned_query.mechanism.source for planned_query in queries),
         *(sampling.source for sampling in samplings if sampling.source),
-        *([f"{gamma:.3g} of delta for the public coins"] if gamma else ()),
+        *([f"{gamma:.3g} of delta for the public randomness"] if gamma else ()),
     )
     return tuple(dict.fromkeys(sources))

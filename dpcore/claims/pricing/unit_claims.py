@@ -9,7 +9,7 @@ Bounds of persons: what a theorem about one record says of one person with at mo
 Add/remove of a person. Their j <= k used records are taken away one after the other; each step is a
 pair of neighbours under add/remove, and norms obey the triangle inequality, so that the statistic
 moves by at most k times the bound. The premises of the path: the bound holds at every dataset on
-it, so that it may not read the exact number of records (it is not told one) nor assume anything of
+it, so that it may not read the exact number of records (it is not given one) nor assume anything of
 the records; an upper bound on their number holds all along, since the path only removes.
 
 Replacement of a person: at most k records by at most k others. They are taken away and then put
@@ -20,45 +20,45 @@ Where a bound says that no output is farther from 0 than it (`covers_fallback`),
 farther apart than twice that, whatever a person has; and none are farther apart than the `diameter`
 that it states.
 
-A solver's error is of the two ends alone and stays what it is. The changes of scores add up like
-any norm, and so does their range. A law over orders or samples of records, a bound that is a
-probability over public coins or rests on assumptions, and distances that are no norm of the
+A solver's error is of the two ends only and stays what it is. The changes of scores add up like
+any norm, and so does their range. A distribution over orders or samples of records, a bound that is
+a probability over public randomness or rests on assumptions, and distances that are no norm of the
 difference are refused: no path is proved for them.
 
 Persons whose records are clipped together: what one of them moves a sum by, whatever they have.
 
 Theorem: let the statistic be :math:`\sum_p a_p` over persons, with :math:`\|a_p\|\le L`, a function
-of that person's records alone, added exactly. A person who comes or goes moves it by at most L, one
+of that person's records only, added exactly. A person who comes or goes moves it by at most L, one
 who is replaced by 2L; where no entry of :math:`a_p` is negative, by :math:`\sqrt2 L` in l2 and L in
-linf, and by L if it is one number; and where besides none exceeds E, by at most the length of the
+linf, and by L if it is one number; and where also none exceeds E, by at most the length of the
 vector whose d entries are all E, such as :math:`\sqrt dE` in l2. Here L is the clip P of a person's
 sum, or k C where k records, each at most C long, add up to less than that. Where a learner turns
 the sum into another vector before it is clipped, L is P, and nothing is proved of E.
 
 Premise: `dpcore.learners.by_person` makes the sum, so that it is a theorem about learners
-whose sums the core adds. What their bound rests on beside that stays a premise.
+whose sums the core adds. What their bound rests on next to that stays a premise.
 
-Bands: when one sum may enter the answers of several asks, and what that costs.
+Bands: when one sum may enter the answers of several queries, and what that costs.
 
-Theorem T16: every record draws one of :math:`b'\ge b` groups by coins of its own, is seen in the
-asks t of its group's turns alone (:math:`t\equiv g` modulo :math:`b'`), there with probability q',
-and adds a vector :math:`r_t(z;y_{<t})` of length at most L to the sum :math:`x_t`, which is exact
-on the release's grid. Ask t releases :math:`y_t=\sum_{i<b}k_ix_{t-i}+Z_t` with spherical Gaussian
-noise. Then T asks cost at most :math:`\lceil T/b'\rceil` Poisson samples, with probability q', of a
-Gaussian mechanism of sensitivity :math:`\kappa L`, :math:`\kappa=\sqrt{\sum_ik_i^2}`.
+Theorem T16: every record draws one of :math:`b'\ge b` groups by randomness of its own, is seen in
+the asks t of its group's turns only (:math:`t\equiv g` modulo :math:`b'`), there with probability
+q', and adds a vector :math:`r_t(z;y_{<t})` of length at most L to the sum :math:`x_t`, which is
+exact on the release's grid. Ask t releases :math:`y_t=\sum_{i<b}k_ix_{t-i}+Z_t` with spherical
+Gaussian noise. Then T asks cost at most :math:`\lceil T/b'\rceil` Poisson samples, with probability
+q', of a Gaussian mechanism of sensitivity :math:`\kappa L`, :math:`\kappa=\sqrt{\sum_ik_i^2}`.
 
 Proof: fix all groups (joint convexity) and cut time before each turn of the differing record's
-group. In such a block it is seen in the first ask alone, and no sum of an earlier block enters a
+group. In such a block it is seen in the first ask only, and no sum of an earlier block enters a
 later one's answers with it, as :math:`b\le b'`. Given the answers before the block its vector u is
 fixed. Subtract from each answer its mean without the record, which the earlier answers determine:
 one bijection, the same on both sides, since no rounding or clamping lies between sum and noise. The
 block becomes Z on one side, and Z + (k_0 u, k_1 u, ...) with probability q' on the other: a shift
-of length at most :math:`\kappa L`. Coins of different turns are independent and the bound holds for
-every past, so that blocks compose. []
+of length at most :math:`\kappa L`. Randomness of different turns are independent and the bound
+holds for every past, so that blocks compose. []
 
-A person whose records share group and coins adds one such vector. A replaced record has the group
-and the coins of its place, and u is the difference of two vectors. Where the noise is not
-spherical, or a record is seen again while its sum still counts, the theorem is false.
+A person whose records share group and randomness adds one such vector. A replaced record has the
+group and the randomness of its place, and u is the difference of two vectors. Where the noise is
+not spherical, or a record is seen again while its sum still counts, the theorem is false.
 """
 
 import math
@@ -199,8 +199,10 @@ def _check_step(claim: Claim, relation: Adjacency, many: str) -> Sensitivity | R
     if not claim.adjacency.covers(relation):
         return Refused(f"it holds for {claim.adjacency}; {many} need {relation}")
     if not isinstance(claim, Sensitivity):
-        return Refused("a law over the order of records says nothing of several records at once")
-    # The datasets between the ends are nobody's data: no assumption about data holds of them.
+        return Refused(
+            "a distribution over the order of records says nothing of several records at once"
+        )
+    # The datasets between the ends are no one's data: no assumption about data holds of them.
     if not isinstance(claim.validity, WorstCase):
         return Refused(
             f"{many} need a worst case: what is between their records' steps need not satisfy "
@@ -273,7 +275,7 @@ def of_clipped_persons(
     if not adjacency.of_person:
         return Refused(f"{query.name!r} clips persons, and a record is the unit: declare people")
     if not sums_exactly(learner):
-        return Refused(f"{query.name!r} clips persons, which the sums of the core alone do")
+        return Refused(f"{query.name!r} clips persons, which only the core's sums do")
     if adjacency.records > MOST_RECORDS:
         return Refused(f"{query.name!r} takes at most {MOST_RECORDS} records of a person")
     if learner.turns_persons and query.sum.each is not None:
@@ -304,7 +306,7 @@ def _clipped_tree(query: SumQuery, adjacency: Adjacency, learner: SummingLearner
     """The theorem about clipped persons as a rule of `dpcore-verify`."""
     declaration = query.sum
     assert declaration.person is not None, "the query clips persons"
-    # Of a sum that is turned into another vector, the clip alone is a bound.
+    # Of a sum that is turned into another vector, the clip by itself is a bound.
     contribution = declaration.person if learner.turns_persons else declaration.clip
     return {
         "rule": "clipped",
@@ -332,7 +334,7 @@ def _bound_length(clipped_sum: Sum, records: int, is_turned: bool) -> tuple[floa
     assert clipped_sum.person is not None, "the query clips persons"
     full_length = times(clipped_sum.clip, records)
     # A clip that no person reaches changes nothing, so that the guarantee does not name it.
-    # Of a sum that is turned into another vector, the clip alone is a bound.
+    # Of a sum that is turned into another vector, the clip by itself is a bound.
     if is_turned or clipped_sum.person < _MARGIN * full_length:
         return clipped_sum.person, f"{clipped_sum.person!r} (clipped)"
     return full_length, f"{records} times {clipped_sum.clip!r}"
@@ -370,7 +372,7 @@ def explain_unbanded(
     """Why the theorem does not cover a query with bands, or empty.
 
     Args:
-        single: Whether the release asks nothing else: another ask in a block is not covered.
+        single: Whether the release asks nothing else: another query in a block is not covered.
     """
     if not isinstance(query, SumQuery) or query.bands is None:
         return ""

@@ -1,4 +1,4 @@
-"""A new plugin, complete from the start: it installs, is admitted and passes the kit.
+"""A new plugin, complete from the start: it installs, is admitted and passes the conformance suite.
 
 The templates are ordinary files with `$name` and `$package` in place of the plugin's name.
 """

@@ -1,4 +1,4 @@
-r"""SumBound: what one record moves an exact sum by, from the query's declaration alone.
+r"""SumBound: what one record moves an exact sum by, from the query's declaration only.
 
 Theorem: let the statistic be :math:`\sum_i c(z_i)` with :math:`\|c(z)\|\le C`, added exactly.
 Adding or removing z moves it by :math:`\|c(z)\|\le C`. Replacing z by z' moves it by
@@ -44,7 +44,7 @@ class SumBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """Read the sensitivity off the declaration of the query."""
-        # The claim reads the declaration alone: no record, and nothing that the learner computes.
+        # The claim reads the declaration only: no record, and nothing that the learner computes.
         if not isinstance(query, SumQuery):
             return Refused(f"{query.name!r} declares no sum")
         claim, value = moved_by_sum(query).under(adjacency)

@@ -18,7 +18,7 @@ class TwiceAddRemove(SensitivityBound):
 
     Proof: replacing z by z' is removing z and adding z', two steps of the same map, and norms obey
     the triangle inequality. The map must not change with the number of records in between, so that
-    the learner is not told the exact number, even where it is public: it sees an upper bound.
+    the learner is not given the exact number, even where it is public: it sees an upper bound.
     Where the inner bound has an allowance for failure (`covers_fallback`) or for a solver, the
     result has it too.
 
@@ -51,7 +51,9 @@ class TwiceAddRemove(SensitivityBound):
             )
         # A law states how likely each movement is; that of the sum of two steps does not follow.
         if not isinstance(inner, Sensitivity):
-            return Refused("a law over orders cannot be doubled: both steps share the order")
+            return Refused(
+                "a distribution over orders cannot be doubled: both steps share the order"
+            )
         validity = inner.validity
         if isinstance(validity, OverRandomness):  # either of the two steps may fail
             validity = OverRandomness(min(2 * validity.gamma, 1 - UNIT))

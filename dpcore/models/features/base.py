@@ -13,12 +13,14 @@ from dpcore.randomness import PublicRandomness
 
 
 class Features(ABC):
-    """A feature map whose public coins are drawn: a fixed function of one row, to the last bit.
+    """A feature map whose public randomness are drawn: a fixed function of one row, to the last
+    bit.
 
-    A row alone has the same features as in any table, so what a bound allows for rounding begins at
-    the encoded row. A matrix product of floats breaks that: one row is summed in another order than
-    two. `turns` computes angles in integers, `records.lengths` adds squares in one order; sums and
-    products entry by entry, `rint` and `sqrt` are safe; library cosines and exponentials are not.
+    A row by itself has the same features as in any table, so what a bound allows for rounding
+    begins at the encoded row. A matrix product of floats breaks that: one row is summed in another
+    order than two. `turns` computes angles in integers, `records.lengths` adds squares in one
+    order; sums and products entry by entry, `rint` and `sqrt` are safe; library cosines and
+    exponentials are not.
     """
 
     rescaled: ClassVar[bool] = False
@@ -53,7 +55,7 @@ class Features(ABC):
 
 
 def row_by_row(features: Features, encoded: NDArray[Any], width: int) -> NDArray[Any]:
-    """PRIVATE: features that are functions of each row alone, shape (n, width)."""
+    """PRIVATE: features that are functions of each row only, shape (n, width)."""
     if features.row_wise:
         return features(encoded)
     rows = np.empty((len(encoded), width))
@@ -72,13 +74,16 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def norm(self, domain: Domain) -> float:
-        """kappa: an l2 bound on the features of *every* row of the domain, whatever the coins."""
+        """kappa: an l2 bound on the features of *every* row of the domain, whatever the
+        randomness.
+        """
 
     @abstractmethod
     def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
         """Draw the fixed function from the public stream "features"."""
 
     def drawn(self, domain: Domain, randomness: PublicRandomness) -> Features:
-        """`draw`, done once for releases in a row with this map, domain and coins."""
-        # The key is all that the draw depends on. Public coins may be shared at no privacy cost.
+        """`draw`, done once for releases in a row with this map, domain and randomness."""
+        # The key is all that the draw depends on. Public randomness may be shared at no privacy
+        # cost.
         return randomness.once((self, domain), partial(self.draw, domain, randomness))

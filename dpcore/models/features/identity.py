@@ -26,7 +26,7 @@ SAME: Features = _Same()
 class Identity(FeatureMap):
     """phi(x) = x, with kappa the domain's norm: linear models without an intercept.
 
-    Labels are centred at the middle of their public range, which stands in for the intercept.
+    Labels are centred at the middle of their public range, which is in for the intercept.
     """
 
     def width(self, domain: Domain) -> int:

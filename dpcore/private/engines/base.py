@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dpcore.learners.sums import SumPart
 
 Encode = Callable[[Columns], Records]
-"""PRIVATE: a batch of columns to its records, row by row: a function of every row alone."""
+"""PRIVATE: a batch of columns to its records, row by row: a function of every row only."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -39,7 +39,7 @@ class Task:
             is the sum of both.
         zero: What no records add: the shapes and units of the totals.
         split: Which records of the source take part in the run: the learners' share.
-        sample: Which of those this ask sees.
+        sample: Which of those this query sees.
     """
 
     part: Callable[[Records], Folded]
@@ -56,10 +56,10 @@ class Workload:
         source: Where the records are; or a table that was handed over.
         encode: Columns to records, with what does not fit mapped in.
         refuse: Whether a record that does not fit ends the run instead.
-        holdout: The share of the records that is held out.
-        sums: Every ask that is a sum, with the name of its release.
+        holdout: The proportion of the records that is in the hold-out.
+        sums: Every query that is a sum, with the name of its release.
         others: Whether something else is asked of the records.
-        sealed: Whether nobody may learn more than the release, even of a failure.
+        sealed: Whether no one may learn more than the release, even of a failure.
     """
 
     source: Any
@@ -116,7 +116,7 @@ class Engine(AbstractContextManager["Engine"]):
 
     @property
     def premises(self) -> tuple[str, ...]:
-        """What the totals rest on besides dpcore, in words that stand in the guarantee."""
+        """What the totals rest on also dpcore, in words that stand in the guarantee."""
         return ()
 
     @property
@@ -126,7 +126,7 @@ class Engine(AbstractContextManager["Engine"]):
 
     @property
     def reports_misfits(self) -> bool:
-        """Whether it tells anybody how far a total is: a sealed run refuses that."""
+        """Whether it says anybody how far a total is: a sealed run refuses that."""
         return False
 
     @abstractmethod
@@ -148,7 +148,7 @@ class Engine(AbstractContextManager["Engine"]):
         However records are cut into blocks, and in whatever order these are added, it is the same.
 
         Raises:
-            BlockError: `task.part` failed; no more is told than the type of its error.
+            BlockError: `task.part` failed; no more is given than the type of its error.
             EngineError: anything else did.
         """
 

@@ -22,7 +22,7 @@ class EngineChoice(ABC):
     """What an operator says of an engine. A plugin's extends it, by the hook `dpcore_engines`.
 
     Args:
-        scheduler: The address of whoever hands out work, where one runs already.
+        scheduler: The address of anyone who hands out work, where one runs already.
         workers: So many processes on this machine in its place.
         memory: Bytes that it may use on this machine; its own choice if None.
     """
@@ -50,7 +50,7 @@ class EngineChoice(ABC):
                 as it was.
 
         Raises:
-            RequestError: the choice is not one that it can serve, or nobody answers.
+            RequestError: the choice is not one that it can serve, or no one answers.
         """
 
 

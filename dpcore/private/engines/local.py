@@ -3,7 +3,7 @@
 Memory does not grow with the number of records: a thread holds one block, and what a learner
 derives from blocks lies on disk too (`dpcore.private.engines.local`).
 
-What is derived from blocks, kept in a spool: the integer rows of a stage, for all its asks.
+What is derived from blocks, kept in a spool: the integer rows of a stage, for all its queries.
 
 Arrays whose every number a 32-bit float holds are kept as such, and come back as they were: the
 integers of `dpcore_linear.integers` take half the room.
@@ -52,8 +52,8 @@ class _Entry(NamedTuple):
 class DerivedBlocks:
     """PRIVATE: what was derived from every block for the latest key. Any threads may share it.
 
-    A key whose objects came here pickled once more, as with every ask of a cluster, is the same if
-    its objects have the same type and fields to the last byte (`dpcore.checks`).
+    A key whose objects came here pickled once more, as with every query of a cluster, is the same
+    if its objects have the same type and fields to the last byte (`dpcore.checks`).
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -83,7 +83,7 @@ class DerivedBlocks:
     def _begin(self, key: tuple[object, ...]) -> None:
         """Another key: new objects that are worth the same, or something else."""
         # An empty fingerprint means that the objects cannot be serialised: then never reuse a
-        # result, since nobody can tell whether it belongs to this key.
+        # result, since no one can say whether it belongs to this key.
         mark = fingerprint(*key)
         if self._spool is None or not mark or mark != self._mark:
             self.close()

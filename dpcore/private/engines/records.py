@@ -1,4 +1,4 @@
-"""EngineRecords: records that an engine holds, as a private function sees them: folds alone."""
+"""EngineRecords: records that an engine holds, as a private function sees them: folds only."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
@@ -14,12 +14,12 @@ from dpcore.records import Folded, Records
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class EngineRecords:
-    """Stands in for `Records` where a learner `reads` sums, folds or loops.
+    """Is in for `Records` where a learner `reads` sums, folds or loops.
 
     Args:
         places: How many records the source has, in or out of the split.
         count: Of the learners' share.
-        split: Which these are. sample: Which of them one ask sees.
+        split: Which these are. sample: Which of them one query sees.
         used: Whose they are, where a person is the unit.
     """
 
@@ -50,7 +50,7 @@ class EngineRecords:
         raise EngineError(f"the engine failed after records were opened ({reason})")
 
     def sampled(self, sample: Selection) -> "EngineRecords":
-        """What one ask sees of them; `len` stays that of the learners' share."""
+        """What one query sees of them; `len` stays that of the learners' share."""
         return attrs.evolve(self, sample=sample)
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -58,7 +58,7 @@ class EngineRecords:
         if name.startswith("__"):
             raise AttributeError(name)
         raise ContractError(
-            f"{name}: records behind an engine are seen by folds alone; say Reads.ROWS"
+            f"{name}: records behind an engine are seen by folds only; say Reads.ROWS"
         )
 
 

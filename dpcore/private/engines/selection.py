@@ -50,7 +50,7 @@ EVERYTHING = Everything()
 
 @attrs.frozen(repr=False)
 class Complement(Selection):
-    """The places of one selection that are not in another: the learners' share of a split."""
+    """The places of one selection that are not in another: the learners' proportion of a split."""
 
     out: Selection
 
@@ -132,7 +132,7 @@ class OfPersons(Selection):
         """By the person of each place."""
         codes = self.codes.codes[first : first + count]
         in_use: NDArray[np.bool_] = codes != NOBODY
-        # Places that nobody uses have no person to look up.
+        # Places that no one uses have no person to look up.
         in_use[in_use] = self.chosen[codes[in_use]]
         return in_use
 

@@ -1,6 +1,6 @@
 """Spool: a file without a name that holds records while a run lasts.
 
-It is made in a folder of the operator's and has no name there, so that nobody can open it, and the
+It is made in a folder of the operator's and has no name there, so that no one can open it, and the
 system removes it when the process ends, however it ends. Where a system has no such files it has a
 name that only its owner can open, and is removed when it is closed.
 """
@@ -61,7 +61,7 @@ class Spool:
         with self._lock:
             place = self._end
             # Only the room is taken under the lock; threads write side by side. Places begin at
-            # pages, so that the system can drop the memory of one block alone.
+            # pages, so that the system can drop the memory of one block only.
             size = sum(piece.nbytes for piece in pieces)
             self._end += -(-size // _PAGE) * _PAGE
         position = place
@@ -100,7 +100,7 @@ class Spool:
         """`size` bytes at `place`, read-only, loaded from disk when they are looked at.
 
         One mapping of the file serves all of them: making one for each block costs more than a
-        pass over it. Whoever is done with bytes calls `left`, so that memory does not grow.
+        pass over it. Anyone who is done with bytes calls `left`, so that memory does not grow.
 
         Raises:
             SourceError: the file is shorter than it was.

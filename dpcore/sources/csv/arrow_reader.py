@@ -1,6 +1,6 @@
 """`arrow_reader`: read CSV files fast: check a chunk's structure, then convert it with pyarrow.
 
-pyarrow alone is not strict: an open quote swallows the records behind it, and its messages show
+pyarrow by itself is not strict: an open quote swallows the records behind it, and its messages show
 cells. So it only sees frames that `structure` found plain, and its messages go nowhere. It converts
 to numbers at once where every cell of a column is one; else the column stays text, and the rule of
 `dpcore.encoding.cells` reads it. Which of the two happened changes no value.

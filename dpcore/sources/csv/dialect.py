@@ -32,7 +32,7 @@ class Faulty:
     """A frame that is no record.
 
     Args:
-        why: What is wrong with it, without anything that stands in it.
+        why: What is wrong with it, without anything that is in it.
     """
 
     why: str
@@ -79,7 +79,7 @@ def cells(text: str, delimiter: str) -> Line:
     except csv.Error:
         return Faulty(
             "not a CSV file with these delimiters and quotes: a quote is not closed at the end of "
-            "its cell, a carriage return stands outside quotes, or a cell is too long"
+            "its cell, a carriage return is outside quotes, or a cell is too long"
         )
     return fields
 
@@ -95,7 +95,7 @@ class DeclaredColumn:
 
     Args:
         name: As declared.
-        place: Where it stands in a line, from 0.
+        place: Where it is in a line, from 0.
         numeric: Whether a number is declared.
     """
 
@@ -111,7 +111,7 @@ class Dialect:
     Args:
         width: Number of cells of a record.
         start: Where the first line after the header begins, in bytes.
-        total: Whether every frame is one record whatever stands in it.
+        total: Whether every frame is one record whatever is in it.
         keep: In a total reading, whether a faulty frame is a record of empty cells, or is left out.
         refuse: Whether a number with a decimal point is refused where the comma is declared.
     """
@@ -132,7 +132,7 @@ class LineError(Exception):
 
     Args:
         frame: Its number in what was read, from 0.
-        why: What is wrong with it, without anything that stands in it.
+        why: What is wrong with it, without anything that is in it.
     """
 
     frame: int
@@ -203,23 +203,23 @@ def read_header(
 
 
 def require_columns(source: str, names: list[str], columns: tuple[str, ...]) -> None:
-    """Raise `SourceError` unless every wanted name stands among the names once."""
+    """Raise `SourceError` unless every wanted name is among the names once."""
     for column in columns:
         # Libraries differ in which of two equal names they take.
         need(
             names.count(column) <= 1,
             SourceError,
-            f"{source}: column {column!r} stands in the header twice",
+            f"{source}: column {column!r} is in the header twice",
         )
         if column not in names:
             raise SourceError(f"{source}: column {column!r} is missing{_way_out(names, columns)}")
 
 
 def _way_out(names: list[str], declared: tuple[str, ...]) -> str:
-    """What the header lacks, in declared names alone."""
+    """What the header lacks, in declared names only."""
     # Only declared names are shown, since the first line may be a record.
     if not {*names} & {*declared}:
-        return "; no declared column stands in the first line, which must be the header"
+        return "; no declared column is in the first line, which must be the header"
     cased = {name.casefold() for name in names if name not in declared}
     miscased = [name for name in declared if name not in names and name.casefold() in cased]
     way = f"the header writes {miscased[0]!r} with other capitals" if miscased else _DECLARE

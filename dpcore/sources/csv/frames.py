@@ -2,10 +2,10 @@
 
 A quote at the start of a cell opens it. Inside, two quotes are one, and a line end is a character
 like any other. A single quote closes the cell: a delimiter, a line end or the end of the file
-stands behind it. A quote elsewhere in a cell is a character. A frame begins at the start of a line
+is behind it. A quote elsewhere in a cell is a character. A frame begins at the start of a line
 and ends at the first line end outside quotes. Where a frame would never end, or a closing quote has
 anything else behind it, no writer of RFC 4180 wrote the line at which the frame begins: that line
-is a frame alone, and the next frame begins behind it.
+is a frame only, and the next frame begins behind it.
 
 **One record moves no other.** A writer of RFC 4180 encloses every cell that holds a quote, a
 delimiter or a line feed, and doubles its quotes. So what it writes for one list of cells, whatever
@@ -16,9 +16,9 @@ here: a frame that is too long for a record still ends where it ends.
 
 **One pass.** Let a frame that begins at line K fail at line L. The lines between, read from inside
 quotes, end inside quotes. A frame that begins at one of them ends on its own line, or comes to its
-end inside quotes and fails at L as well. So the lines K to L-1 are frames alone, and reading goes
+end inside quotes and fails at L as well. So the lines K to L-1 are frames only, and reading goes
 on at L. By the same argument a range of whole frames has the frames of the file, whatever follows
-it: a frame that would end behind the range is none, and its lines are frames alone either way.
+it: a frame that would end behind the range is none, and its lines are frames only either way.
 
 **Two readers.** `by_lines` reads with Python's csv module, which defines what a file says.
 """
@@ -36,7 +36,7 @@ from dpcore.sources.csv import dialect as lines
 from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, ambiguous, comma
 
 BLOCK = 1 << 16  # bytes that are looked at together where frames are walked one by one
-_CONTEXT = 4  # bytes beside a quote that decide what it is: a delimiter, or two of a line's end
+_CONTEXT = 4  # bytes next to a quote that decide what it is: a delimiter, or two of a line's end
 _FEED, _QUOTE = 10, 34
 _TOKENS = re.compile(rb'"+|\n')
 
@@ -44,7 +44,7 @@ _TOKENS = re.compile(rb'"+|\n')
 def frame_breaks(chunk: bytes, delimiter: str) -> tuple[NDArray[np.intp], int]:
     """The line feeds at which the frames of whole lines end, and how many of them are certain.
 
-    The others end lines of a frame that goes on behind the chunk, or lines alone if it never ends.
+    The others end lines of a frame that goes on behind the chunk, or lines only if it never ends.
     """
     codes = np.frombuffer(chunk, np.uint8)
     feeds = np.flatnonzero(codes == _FEED)
@@ -56,7 +56,7 @@ def frame_breaks(chunk: bytes, delimiter: str) -> tuple[NDArray[np.intp], int]:
         else:
             before = np.searchsorted(runs, feeds)
             joins = (before > 0) & states[before - 1]
-    # A frame that is open at the end leaves its lines alone.
+    # A frame that is open at the end leaves its lines only.
     last = int(feeds.size - np.argmin(joins[::-1])) if not joins.all() else 0
     joins[last:] = False
     breaks = feeds[~joins]
@@ -120,7 +120,7 @@ def walk_frames(file: BinaryIO, start: int, delimiter: str) -> Iterator[tuple[in
     """Find where frames end, from the start of one on, in bounded memory whatever their length.
 
     Yields:
-        A place, and whether what lies before it is one frame, or lines that are frames alone.
+        A place, and whether what lies before it is one frame, or lines that are frames only.
     """
     restart: int | None = start
     while restart is not None:
@@ -133,7 +133,7 @@ def _walk_until_failure(
     """The same until a frame of several lines fails; gives the line at which it does."""
     marks = (delimiter.encode(), b"\n")
     file.seek(start)
-    # The line end before the first line; `base` is where the buffer stands in the file.
+    # The line end before the first line; `base` is where the buffer is in the file.
     buffer, base, resume = b"\n", start - 1, 1
     last, is_inside, is_spoiled = 0, False, False
     block = buffer
@@ -208,7 +208,7 @@ def by_lines(chunk: bytes, form: Dialect) -> ParsedChunk:
 def _records(
     parsed_lines: Iterable[lines.Line], form: Dialect
 ) -> tuple[list[list[str]], list[bool]]:
-    """The cells of every record, and which of them stand for a faulty frame."""
+    """The cells of every record, and which of them represent a faulty frame."""
     rows, faulty = [], []
     empty_row = [""] * form.width
     for number, line in enumerate(parsed_lines):

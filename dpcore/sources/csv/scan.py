@@ -137,8 +137,8 @@ def _outside_quotes(
     """Where cells end, and the frames whose quotes are not plain.
 
     Quotes are counted from the start of their frame. An odd one opens: before it a cell begins, or
-    the quote that it doubles stands. An even one closes: behind it the cell ends, or its double
-    stands. Then what lies behind an odd count is inside quotes.
+    the quote that it doubles is. An even one closes: behind it the cell ends, or its double
+    is. Then what lies behind an odd count is inside quotes.
     """
     places = np.flatnonzero(separators | (codes == _QUOTE))
     kinds = codes[places]

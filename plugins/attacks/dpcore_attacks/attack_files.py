@@ -12,7 +12,7 @@ from dpcore.published.lock import Lock
 from dpcore_attacks.attack_report import AttackReport
 from dpcore_attacks.audits.audit_file import Audited, plan_digest
 
-_WRITTEN = "what dpcore audit wrote beside the spec, or what dpcore falsify --json printed"
+_WRITTEN = "what dpcore audit wrote next to the spec, or what dpcore falsify --json printed"
 
 
 @attrs.frozen(kw_only=True)
@@ -37,7 +37,7 @@ def read_attacks(files: Sequence[Path], lock: Lock) -> tuple[AttackLine, ...]:
     Raises:
         SpecError: a file is missing, something else, or of another plan only.
     """
-    # A line about another plan would praise, or blame, a run that nobody attacked.
+    # A line about another plan would praise, or blame, a run that no one attacked.
     digest = plan_digest(lock)
     attacks: list[AttackLine] = []
     for path in files:
@@ -99,7 +99,7 @@ def _searched(report: AttackReport) -> Iterator[AttackLine]:
         yield AttackLine(
             what=f"answers of {answers.release}",
             effort=f"{answers.transcripts} transcripts of either of two neighbours",
-            found="told apart more often than is claimed" if answers.broken else "not broken",
+            found="distinguished more often than is claimed" if answers.broken else "not broken",
             date=report.date,
             broken=answers.broken,
         )

@@ -1,6 +1,6 @@
 """The record of attacks: what was attacked, how hard, when, and at which version.
 
-Kept in the user's data folder, one JSON file. It is about components and made-up records only:
+Kept in the user's data folder, one JSON file. It is about components and synthetic records only:
 nothing of any user's data ever enters it.
 """
 
@@ -89,7 +89,7 @@ def record(findings: Iterable[Finding], registry: Registry, today: datetime.date
     path = _record_path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Written beside and moved over: a reader never sees half a file.
+        # Written next to and moved over: a reader never sees half a file.
         fresh = path.with_suffix(f".{os.getpid()}.tmp")
         fresh.write_bytes(
             msgspec.json.format(msgspec.json.encode(attacks, order="sorted"), indent=2)

@@ -1,6 +1,7 @@
 """What `dpcore falsify --json` writes: what was attacked of exactly one plan, and what came of it.
 
-It is about made-up records and public facts only, so that it may be shown with what was published.
+It is about synthetic records and public facts only, so that it may be shown with what was
+published.
 """
 
 import datetime
@@ -35,7 +36,7 @@ class AttackedClaim(msgspec.Struct, frozen=True):
 
 
 class AttackedAnswers(msgspec.Struct, frozen=True):
-    """Answers of one function release, asked about two made-up neighbours."""
+    """Answers of one function release, asked about two synthetic neighbours."""
 
     release: str
     transcripts: int

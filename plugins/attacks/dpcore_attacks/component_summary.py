@@ -79,19 +79,19 @@ class ComponentSummary:
     example: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The sheet as plain data, for JSON."""
+        """The summary as plain data, for JSON."""
         fields = [attrs.asdict(f) | {"calibrated": f.is_calibrated} for f in self.fields]
         return attrs.asdict(self) | {"fields": fields}
 
 
 def summaries(name: str, registry: Registry, kind: str | None = None) -> list[ComponentSummary]:
-    """A sheet for each component of a name: an event and a mechanism may share one.
+    """A summary for each component of a name: an event and a mechanism may share one.
 
     Args:
-        kind: Of that kind alone, as messages call it.
+        kind: Of that kind only, as messages call it.
 
     Raises:
-        RegistryError: no admitted plugin provides it; the nearest name is told.
+        RegistryError: no admitted plugin provides it; the nearest name is reported.
         ParameterError: there is no such kind.
     """
     kinds = {k.name: k for k in COMPONENTS}
@@ -111,7 +111,7 @@ def summaries(name: str, registry: Registry, kind: str | None = None) -> list[Co
 
 
 def describer(registry: Registry, matrix: Matrix) -> Callable[[str, Kind], ComponentSummary]:
-    """Writes sheets, pricing what the matrix does not know."""
+    """Writes summaries, pricing what the matrix does not know."""
     # Specs are read, and small examples chosen, when a component is the first to need one.
     shelf = functools.cache(lambda: [*examples(registry)])
     small = functools.cache(lambda learner: small_request(learner, shelf()))
@@ -134,7 +134,7 @@ class _Describer:
         return self.registry.component(self.kind, self.name)
 
     def summary(self) -> ComponentSummary:
-        """What every kind has, and what this kind has besides."""
+        """What every kind has, and what this kind has also."""
         component = self.component
         summary = ComponentSummary(
             name=self.name,
@@ -188,7 +188,7 @@ class _Describer:
         return self.name in self.registry.load(plugin).of(self.kind)
 
     def _is_named_in(self, example: Example) -> bool:
-        """Whether a spec names it where a component of its kind stands."""
+        """Whether a spec names it where a component of its kind is."""
         keys = {self.kind.name, self.kind.plural, self.kind.definition}
         return any(key in keys and self.name in _names(entry) for key, entry in _walk(example.spec))
 
@@ -233,7 +233,7 @@ class _Describer:
         """Those with which sums are priced, and under which relations."""
         for sampling in _SAMPLINGS:
             learner = _SampledSum(sampling=sampling)
-            # A learner of no plugin: its request comes from defaults alone.
+            # A learner of no plugin: its request comes from defaults only.
             small = small_request(_SampledSum, [])
             assert small is not None, "it is built from defaults"
             request, release = small
@@ -314,7 +314,7 @@ class _Describer:
         }
 
     def _events_file(self) -> str:
-        """A file for `dpcore account` with the event alone; empty where a field is no number."""
+        """A file for `dpcore account` with the event only; empty where a field is no number."""
         event = _plain_event(self.component)
         fields = {} if event is None else attrs.asdict(event, recurse=False)
         adjacency = fields.pop("adjacency", None)
@@ -361,7 +361,7 @@ class _SampledSum(PlainMoments):
 
 
 def _walk(spec: Spec) -> Iterator[tuple[str, Any]]:
-    """Every key of a spec with what stands there, at any depth."""
+    """Every key of a spec with what is there, at any depth."""
     nodes: list[Any] = [spec.text]
     for node in nodes:
         if isinstance(node, Mapping):

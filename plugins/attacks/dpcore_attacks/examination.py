@@ -63,11 +63,14 @@ _OF_LEARNERS = (
     *kernel_laws.LAWS,
 )
 
-_AUDITS = (0.1, 0.3)  # shares of the pairs and of the samples that audits of examples' runs get
+_AUDITS = (
+    0.1,
+    0.3,
+)  # proportions of the pairs and of the samples that audits of examples' runs get
 
 
 class Examination:
-    """Of one admitted plugin. Only made-up records are used.
+    """Of one admitted plugin. Only synthetic records are used.
 
     Args:
         effort: Of all attacks and statistical checks. Other laws come on top.
@@ -148,7 +151,7 @@ class Examination:
                 yield (verdict for verdict in stage.verdicts if choice.has_law(verdict.law))
 
     def _learners(self, subjects: Subjects) -> Iterator[Stage]:
-        # What is left out is filtered here; shares of efforts were computed from all of it.
+        # What is left out is filtered here; proportions of efforts were computed from all of it.
         cases = {
             name: cases
             for name, cases in subjects.learners.items()

@@ -128,7 +128,7 @@ def small_request(
     for example, release in candidates:
         if example.plan() is not None:
             return example.spec.request, release
-    if candidates:  # printed claims alone
+    if candidates:  # printed claims only
         return candidates[0][0].spec.request, candidates[0][1]
     plain = build(learner)
     if plain is None:
@@ -251,7 +251,7 @@ class Matrix:
     Args:
         pairs: How a small example of each learner fits with each mechanism, by their names; with
             "" where a release names none.
-        summaries: By kind and name, what a component's sheet says where all plugins are packaged.
+        summaries: By kind and name, what a component's summary says where all plugins are packaged.
     """
 
     pairs: Mapping[str, Mapping[str, Fit]] = {}

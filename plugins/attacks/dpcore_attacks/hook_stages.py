@@ -1,4 +1,4 @@
-"""Stages of what stands around a release: metrics, sources, engines and commands."""
+"""Stages of what is around a release: metrics, sources, engines and commands."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -31,7 +31,7 @@ class HookStages:
     seed: int
 
     def stages(self) -> Iterator[Stage]:
-        """One for each kind: what is only called, then what reads and adds made-up records."""
+        """One for each kind: what is only called, then what reads and adds synthetic records."""
         seed, kinds = self.seed, [*self.loaded.components["sources"].values()]
         judges: dict[str, tuple[Iterable[Law], Callable[[Any, str], Iterable[Verdict]]]] = {
             "commands": (command_laws.LAWS, command_verdicts),

@@ -127,7 +127,7 @@ def examine(
     only: Sequence[str] = (),
     show: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
 ) -> Report:
-    """Put all that an admitted plugin provides to the test. Only made-up records are used.
+    """Put all that an admitted plugin provides to the test. Only synthetic records are used.
 
     Args:
         effort: Of all attacks and statistical checks; the default effort if None. Other laws come

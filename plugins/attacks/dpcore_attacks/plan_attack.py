@@ -23,7 +23,7 @@ class Attackable:
     Args:
         lock: Of the plan; None for a claim as printed, which no run is locked to.
         refusal: Why `dpcore run` refuses it, or empty.
-        note: What is to be told of its lock, or empty.
+        note: What is to be reported of its lock, or empty.
     """
 
     plan: Plan
@@ -36,7 +36,7 @@ def attackable(spec: Spec, *, write: bool) -> Attackable:
     """The plan at its lock; where there is no price, what `dpcore reproduce` would price.
 
     Args:
-        write: Whether a new lock is written beside the spec, as `dpcore check` does.
+        write: Whether a new lock is written next to the spec, as `dpcore check` does.
 
     Raises:
         NoClaimError: there is no claim at all.
@@ -44,7 +44,7 @@ def attackable(spec: Spec, *, write: bool) -> Attackable:
     try:
         locked_plan = locked(spec, write=write)
     except NoClaimError as refusal:
-        # A claim as printed has a price by `reproduce` alone, and no run is ever locked to it.
+        # A claim as printed has a price by `reproduce` only, and no run is ever locked to it.
         try:
             return Attackable(spec.price(reproduce=True), None, str(refusal))
         # The first refusal is the one that `dpcore run` gives.

@@ -65,8 +65,8 @@ def price_examples(
 ) -> list[Example]:
     """Every release of every example; what cannot be priced becomes a verdict.
 
-    Bounds and mechanisms of examples that `dpcore reproduce` alone prices are added to `printed`,
-    the others' specs and plans to `runs`.
+    Bounds and mechanisms of examples that `dpcore reproduce` by itself prices are added to
+    `printed`, the others' specs and plans to `runs`.
     """
     examples: list[Example] = []
 
@@ -96,9 +96,9 @@ def price_examples(
 def refused_queries(
     name: str, mechanism: AnyMechanism, printed: set[type[Any]], effort: Effort
 ) -> Verdict:
-    """A mechanism that accepts none of the kit's queries."""
+    """A mechanism that accepts none of the conformance suite's queries."""
     if type(mechanism) in printed:
-        reason = "it refuses whatever the kit makes up, and its example is as printed"
+        reason = "it refuses whatever the conformance suite makes up, and its example is as printed"
         if isinstance(mechanism, Interactive):
             reason += refuted_evidence(mechanism, effort.transcripts)
     elif (kind := mechanism.needs.query) is not Query and not isinstance(mechanism, Interactive):
@@ -114,8 +114,8 @@ def excuse(
 ) -> Verdict:
     """A bound that makes a claim for one example may refuse the learners of others.
 
-    So may a bound as printed, refuted for its own example. That alone is excused: a claim that it
-    does make is judged like any other.
+    So may a bound as printed, refuted for its own example. That by itself is excused: a claim that
+    it does make is judged like any other.
     """
     refusing = verdict.law == FINITE_OR_REFUSED and verdict.detail == REFUSED_EVERYWHERE
     if not (verdict.failed and refusing):

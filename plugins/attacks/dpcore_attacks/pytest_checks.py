@@ -1,4 +1,5 @@
-"""The kit as a parametrised pytest check, one case a law. The only module here that needs pytest.
+"""The conformance suite as a parametrised pytest check, one case a law. The only module here that
+needs pytest.
 
 In a plugin's own tests:
 
@@ -28,7 +29,7 @@ def checks(
         others: Modules whose components its examples use; the core's are always there.
         effort: Of all attacks and statistical checks, as a multiple of the default one.
     """
-    import pytest  # nothing else in the kit needs it
+    import pytest  # nothing else in the conformance suite needs it
 
     # One examination serves all cases: pytest asks it once for each law.
     @cache

@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Give each claim an equal share of one error rate."""
+    """Give each claim an equal proportion of one error rate."""
     claims = sum(_claim(item) is not None for item in session.items)
     if claims:
         from dpcore_attacks.black_box.attack import ERROR

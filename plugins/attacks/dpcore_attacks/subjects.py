@@ -86,7 +86,9 @@ class Example:
 
     @property
     def case(self) -> Case:
-        """The release's learner under the bound in force, at the plan's adjacency and coins."""
+        """The release's learner under the bound in force, at the plan's adjacency and
+        randomness.
+        """
         return Case.of(self.plan, self.scheduled)
 
 
@@ -169,7 +171,7 @@ def kernels_within(cases: Sequence[Case], seed: int) -> list[tuple[Kernel, Domai
         secret = SecretRandomness.rehearsal(0).learner(0, query.name, 1)
         try:
             value = compute(learner, query, records, case.public, secret)
-        except Exception:  # the laws of learners tell of it
+        except Exception:  # the laws of learners say of it
             continue
         # A kernel that a learner builds itself is in no field: the fitted function shows it.
         if isinstance(value, Expansion) and value.kernel not in _field_values(learner):
@@ -185,7 +187,7 @@ class _Plain:
     adjacency: Adjacency
 
     def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
-        """The bounds of other learners that a wrapper may rest on: that of an exact sum alone."""
+        """The bounds of other learners that a wrapper may rest on: that of an exact sum only."""
         yield "sum", SumBound()
 
     def claim(
@@ -224,7 +226,7 @@ def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
     plain: list[type[Any]] = [*loaded.components["learners"].values(), LabelSum, PlainMoments]
     built = [None if cls in learner_types else build(cls) for cls in plain]
     for bound in loaded.components["bounds"].values():
-        # A missing package is told where the bound's instances are counted.
+        # A missing package is given where the bound's instances are counted.
         with contextlib.suppress(DpcoreError):
             built.append(example_learner(bound))
     for learner in built:
@@ -248,7 +250,7 @@ def example_learner(bound: type[SensitivityBound]) -> AnyLearner | None:
 
 
 class _Unbounded(SensitivityBound):
-    """Stands where a case's bound does not matter."""
+    """Is where a case's bound does not matter."""
 
     learner = AnyLearner
 
@@ -285,7 +287,7 @@ def instances(cls: type[Any]) -> Iterator[Any]:
         return
     required = [f for f in attrs.fields(cls) if f.init and f.default is attrs.NOTHING]
     field_types = {field.name: field.type for field in required}
-    # Annotations are text: a stand-in class in the same module resolves the needed ones alone.
+    # Annotations are text: a stand-in class in the same module resolves the needed ones only.
     holder = type("Fields", (), {"__annotations__": field_types, "__module__": cls.__module__})
     try:
         hints = typing.get_type_hints(holder)

@@ -20,7 +20,7 @@ from dpcore_attacks.component_summary import summaries
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory):
-    """Two strangers' learners beside the core's components: one with a theorem, one that sums."""
+    """Two strangers' learners next to the core's components: one with a theorem, one that sums."""
     folder = tmp_path_factory.mktemp("plugins")
     with pytest.MonkeyPatch.context() as patch:
         modules = []

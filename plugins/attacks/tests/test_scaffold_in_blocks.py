@@ -1,4 +1,4 @@
-"""A learner from the scaffold, contributions alone: proved, attacked and run in blocks."""
+"""A learner from the scaffold, contributions only: proved, attacked and run in blocks."""
 
 import importlib
 

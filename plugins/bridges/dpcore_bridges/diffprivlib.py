@@ -3,7 +3,7 @@
 Needs the extra `diffprivlib`, and scikit-learn below 1.9, with which its version 0.6 imports.
 diffprivlib does not say under which relation its epsilons hold, and the relation differs between
 its functions (a count moves when a record comes or goes, a mean is bounded for a fixed number of
-records): whoever spends one from a ledger states it, and the ledger's promise rests on that.
+records): anyone who spends one from a ledger states it, and the ledger's promise rests on that.
 """
 
 import math
@@ -24,7 +24,7 @@ from dpcore.private.admission import admit
 from dpcore.private.outcome import Outcome
 from dpcore_bridges.events_of import require_proved
 
-_LEAST = 1e-300  # stands for an epsilon of 0 beside a delta
+_LEAST = 1e-300  # represents an epsilon of 0 next to a delta
 
 
 class LedgerAccountant(BudgetAccountant):
@@ -38,7 +38,7 @@ class LedgerAccountant(BudgetAccountant):
 
     Args:
         ledger: Where to spend.
-        adjacency: Under which the spent epsilons hold; nobody else says.
+        adjacency: Under which the spent epsilons hold; no one else says.
         what: What for, in a few public words, for the ledger's rows.
     """
 
@@ -91,7 +91,7 @@ class LedgerAccountant(BudgetAccountant):
         """What everything in the ledger costs together, as far as that may be said.
 
         Nothing if nothing was let through; the sum of the epsilons while all have been pure; else
-        the ledger's whole promise, since adaptive spending is covered by that alone.
+        the ledger's whole promise, since adaptive spending is covered by that only.
 
         Raises:
             ParameterError: a list of other spends or a slack is given.
@@ -117,7 +117,7 @@ class LedgerAccountant(BudgetAccountant):
         """The epsilon of each of `k` equal pure releases that would fit, and delta for them.
 
         Rounded down, to a part in 10^9; only the epsilon or the delta, not both, is certain to
-        fit. Each is planned at its price by itself: beside Gaussian releases the ledger may charge
+        fit. Each is planned at its price by itself: next to Gaussian releases the ledger may charge
         less (`dpcore.ledger.gaussian_cover`), so that more fits in the end.
 
         Raises:

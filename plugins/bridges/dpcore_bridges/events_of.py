@@ -34,15 +34,15 @@ def events_of(plan: Plan, host: str = "another accountant") -> tuple[tuple[Event
 
     Raises:
         NoClaimError: the guarantee is not proved, or part of it is a probability over public
-            coins, which no event carries: only the plan's own (epsilon, delta) is its price.
+            randomness, which no event carries: only the plan's own (epsilon, delta) is its price.
     """
     require_proved(plan, host)
     charge = plan.charge()
-    # a bound fails for the whole run at once: no event stands for that
+    # a bound fails for the whole run at once: no event represents that
     need(
         not charge.failures,
         NoClaimError,
-        "a bound of the plan holds with a probability over the public coins, which its events "
+        "a bound of the plan holds with a probability over the public randomness, which its events "
         "do not carry: take the guarantee's epsilon and delta instead",
     )
     return charge.events

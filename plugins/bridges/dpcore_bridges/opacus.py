@@ -6,7 +6,7 @@ multiplier is noise over the clipping norm, and its data loader samples so.
 
 That is the event of the *noisy sum*, and Opacus releases it divided by `expected_batch_size`. Left
 to itself it computes that divisor, and the sample rate, from the number of records, which
-add/remove protects: the width of the published noise then tells it, and no epsilon covers that. So
+add/remove protects: the width of the published noise then says it, and no epsilon covers that. So
 rate and divisor are declared, as numbers that were fixed without looking at the records, and a step
 with others is refused before its gradient is used. Where the exact number of records is public and
 neighbours replace one record, both may follow from it.
@@ -116,7 +116,7 @@ class StepAccountant(ABC):
             f"the sample rate ({rates}) and the divisor ({float(self.expected_batch_size):.4g}) "
             f"{fixed}",
             "the loader draws Poisson samples at that rate",
-            "every record's gradient depends on its own record and the public weights alone, and "
+            "every record's gradient depends on its own record and the public weights only, and "
             "is clipped to the norm that the noise is a multiple of",
             "noise is drawn in floating point, whose low bits are not covered",
         )
@@ -211,7 +211,7 @@ class StepAccountant(ABC):
             "times: take a step for each batch, or use Opacus's BatchMemoryManager",
         )
         # its noisy count is divided by the private size of the batch, and the multiplier of the
-        # optimiser is that of the gradients alone
+        # optimiser is that of the gradients only
         need(
             not hasattr(optimizer, "unclipped_num"),
             NoClaimError,
@@ -271,7 +271,7 @@ class StepAccountant(ABC):
 
 
 class OpacusAccountant(StepAccountant):
-    """The number alone: certified, and as tight as `dpcore account`.
+    """The number only: certified, and as tight as `dpcore account`.
 
     `get_epsilon` holds for a schedule that was fixed in advance, as for Opacus's own accountants.
 

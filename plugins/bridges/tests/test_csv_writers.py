@@ -107,7 +107,7 @@ PANDAS = {
     "chunks": ({"chunksize": 3}, {}),
     "no header": ({"header": False}, {}),
     "backslash": ({"escapechar": "\\"}, {}),
-    "backslashes alone": ({"escapechar": "\\", "doublequote": False}, {}),
+    "backslashes only": ({"escapechar": "\\", "doublequote": False}, {}),
     "no quotes": ({"quoting": csv.QUOTE_NONE, "escapechar": "\\"}, {}),
     "other quotes": ({"quotechar": "'"}, {}),
 }
@@ -134,7 +134,7 @@ WRITERS = {
     "polars": (polars_frame, "write_csv", POLARS),
 }
 # Quotes of another kind than RFC 4180's: such files break its premise.
-NO_RFC_4180 = {"backslashes alone", "no quotes", "other quotes"}
+NO_RFC_4180 = {"backslashes only", "no quotes", "other quotes"}
 REFUSED = {"carriage returns", "no header"}
 CASES = [
     (library, name)
@@ -215,7 +215,7 @@ def test_no_cell_of_a_frame_moves_another_record_of_its_file(library, name, tmp_
 @pytest.mark.parametrize("name", ["no quotes", "other quotes"])
 @pytest.mark.parametrize("library", WRITERS)
 def test_a_writer_that_is_none_of_rfc_4180_can_move_records(library, name, tmp_path):
-    """The law sees it; that nobody writes so is the premise of every run from a CSV file."""
+    """The law sees it; that no one writes so is the premise of every run from a CSV file."""
     counts = Counter(
         verdict for verdict, _ in verdicts(library, name, tmp_path, [(5, "\n0,0,0\n")], [3])
     )

@@ -2,7 +2,7 @@
 
 Neighbouring files are written to disk and read by readers that infer types, with their common
 options. Of each pair the frames are refused, or every other record is encoded as before, or the
-premise about types stands in the guarantee of that release.
+premise about types is in the guarantee of that release.
 """
 
 import csv
@@ -48,7 +48,7 @@ class Kind:
 
     @property
     def domain(self):
-        """The column as the only feature; identifiers beside a column of numbers."""
+        """The column as the only feature; identifiers next to a column of numbers."""
         if isinstance(self.rule, People):
             columns = {"y": Range(0, 1)}
             return Domain(columns=columns, people=self.rule, limit=10 * SIZE)
@@ -107,7 +107,7 @@ KINDS = {
 
 
 def written(path, column):
-    """A file of the column, and of numbers beside it, by an RFC 4180 writer."""
+    """A file of the column, and of numbers next to it, by an RFC 4180 writer."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["v", "y"])
@@ -215,7 +215,7 @@ def frame_of(reader, path):
 
 
 def admitted(kind, frame):
-    """The records as every door takes them; None where it refuses."""
+    """The records as every entry point takes them; None where it refuses."""
     if frame is None:
         return None
     try:
@@ -443,7 +443,7 @@ def test_identifiers_of_17_digits_beside_an_empty_cell_are_refused(tmp_path):
 
 
 def test_dates_that_two_formats_share_are_refused_where_the_type_shows_it(tmp_path, ledger):
-    """Read as texts they are refused; as dates, the premise says that nobody looked."""
+    """Read as texts they are refused; as dates, the premise says that no one looked."""
     pandas = pytest.importorskip("pandas")
     column = KINDS["day-first date"].cells
     with warnings.catch_warnings():

@@ -383,7 +383,7 @@ def test_todays_events_cost_about_what_the_peer_says(relation, event, peer, abov
     ours = DpcoreAccountant(relation).compose(event, 3).get_epsilon(DELTA)
     theirs = peer(neighboring_relation=relation).compose(event, 3).get_epsilon(DELTA)
     assert ours <= theirs * (1 + above)
-    # The peer knows the best of several runs by divergences alone; a direct curve is below them.
+    # The peer knows the best of several runs by divergences only; a direct curve is below them.
     if not isinstance(event, dp.RepeatAndSelectDpEvent):
         assert theirs * (1 - 2e-3) <= ours
 
@@ -571,5 +571,5 @@ def test_a_plan_whose_claim_is_more_than_its_events_is_refused():
     )
     with pytest.raises(NoClaimError, match="calm"):
         events_of(conditional)
-    with pytest.raises(NoClaimError, match="public coins"):
+    with pytest.raises(NoClaimError, match="public randomness"):
         events_of(price_label_mean(validity=OverRandomness(1e-7)))

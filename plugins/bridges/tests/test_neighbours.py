@@ -1,4 +1,4 @@
-"""No door tells two neighbouring tables apart before it has charged for them.
+"""No release boundary distinguishes two neighbouring tables  before it has charged for them.
 
 What is compared is how a call ends: answered, or refused by which error with which words. Where two
 neighbours end otherwise, both were charged.
@@ -138,7 +138,7 @@ on_invalid: project
 
 
 def by_run(rows, ledger, relation):
-    """With an evaluation, which the operator alone is shown."""
+    """With an evaluation, which the operator by itself is shown."""
     folder = Path(ledger.journal.path).parent
     count = "private" if relation is ADD_REMOVE else SIZE
     (folder / "s.yaml").write_text(SPEC % (count, relation))

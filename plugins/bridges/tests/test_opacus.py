@@ -116,7 +116,7 @@ def claims(terms):
 
 
 def public_terms(records):
-    """A rate and a divisor that nobody computed from the records."""
+    """A rate and a divisor that no one computed from the records."""
     return 1 / 2, 10
 
 
@@ -126,7 +126,7 @@ def test_a_divisor_of_opacus_tells_the_number_of_records_and_is_refused():
     for ours in events:
         (rate,) = ours._rates
         ours.step(noise_multiplier=NOISE, sample_rate=rate)
-    assert max(ours.get_epsilon(1e-5) for ours in events) < 0.5  # of the sums alone
+    assert max(ours.get_epsilon(1e-5) for ours in events) < 0.5  # of the sums only
     assert certify(opacus_terms) > 6
     with pytest.raises(NoClaimError, match="expected_batch_size"):
         list(claims(opacus_terms))

@@ -258,7 +258,7 @@ def test_a_sealed_plan_fails_without_a_reason(tmp_path):
         tmp_path / "t.csv", np.column_stack([*table(39).values()]), delimiter=",",
         header=",".join(table(39)), comments="",
     )  # fmt: skip
-    with pytest.raises(OpenDPException, match="files and queries alone"):
+    with pytest.raises(OpenDPException, match="files and queries only"):
         approximate_measurement(plan)(table(39))
     with pytest.raises(OpenDPException, match="a sealed run failed") as refusal:
         approximate_measurement(plan)(read_csv(tmp_path / "t.csv"))
@@ -303,7 +303,7 @@ def test_more_than_a_measurement_can_say_is_refused():
     with pytest.raises(NoClaimError, match="no guarantee"):
         approximate_measurement(reproduced)
     over_randomness = plan_of(validity=OverRandomness(1e-7))
-    with pytest.raises(NoClaimError, match="public coins"):
+    with pytest.raises(NoClaimError, match="public randomness"):
         zcdp_measurement(over_randomness)
     assert approximate_measurement(over_randomness).map(1)[1] == DELTA
     cut = l1_plan(TruncatedLaplace(truncation=1e-6))

@@ -78,7 +78,7 @@ def test_a_run_without_such_a_model_is_told(tmp_path):
 
 
 def test_a_run_loads_without_data_and_without_other_plugins(tmp_path):
-    """In a process that has one plugin, no scikit-learn and no spec beside it."""
+    """In a process that has one plugin, no scikit-learn and no spec next to it."""
     if "linear.sufficient_statistics" not in Registry.default().names(LEARNER):
         pytest.skip("needs dpcore-linear")
     run, _ = made(tmp_path, {"classes": False}, SUMS)

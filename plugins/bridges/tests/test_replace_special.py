@@ -127,7 +127,7 @@ def test_contributions_cost_what_they_cost_under_add_remove(event):
 
 
 def test_randomized_response_on_a_sample_is_refused():
-    """It answers for whoever was drawn: the sample's size would tell of the special record."""
+    """It answers for anyone who was drawn: the sample's size would say of the special record."""
     response = dp.RandomizedResponseDpEvent(0.5, 3)
     selected = dp.RepeatAndSelectDpEvent(response, 8.0, math.inf)
     for inner in (response, dp.ComposedDpEvent([dp.GaussianDpEvent(1.0), response]), selected):

@@ -100,7 +100,7 @@ def classifier(**options):
 
 
 TABLES = {"linear.logistic", "linear.ols"}
-"""Of one kind of target each; they publish a table of coefficients besides."""
+"""Of one kind of target each; they publish a table of coefficients also."""
 
 
 def test_every_learner_that_predicts_is_named_here():

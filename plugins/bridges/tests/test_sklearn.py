@@ -52,7 +52,7 @@ from dpcore.sklearn import (
 )
 
 REGRESSORS = [PrivateRegressor, RandomFeaturesRidge, SufficientStatisticsRidge, KernelRidge]
-NOISE = "compares two fits, and each draws noise of its own that nobody can repeat"
+NOISE = "compares two fits, and each draws noise of its own that no one can repeat"
 DECLARED = "expects classes_ to be read off y, where they are declared"
 EXPECTED = {
     "check_regressor_data_not_an_array": NOISE,
@@ -302,7 +302,7 @@ def test_a_fit_is_replayed_in_a_clean_process_or_here_and_says_so(as_shipped):
     fitted = SufficientStatisticsRidge(columns=(-1, 1), target=(-1, 1)).fit(*numbers())
     assert fitted.guarantee_.provenance.replayed == "in a clean process"
     here = SufficientStatisticsRidge(columns=(-1, 1), target=(-1, 1), replay="here")
-    assert here.fit(*numbers()).guarantee_.provenance.replayed.startswith("in this process alone")
+    assert here.fit(*numbers()).guarantee_.provenance.replayed.startswith("in this process only")
     oracle = KernelRidge(columns=(-1, 1), target=(-1, 1), delta=1e-5).fit(*numbers())
     assert oracle.guarantee_.provenance.replayed.startswith("nowhere")
     with pytest.raises(ParameterError, match="fit needs clean or here, got replay='there'"):

@@ -5,7 +5,7 @@ cluster moves, copies or spills one, no record travels: the parts are read again
 again must be what was read first, by a digest under a key of the run's own.
 
 The functions of this module run as tasks of a cluster, which logs the message of an error and the
-arguments of whoever raised it. So they raise nothing: they return a `Failure`.
+arguments of anyone who raised it. So they raise nothing: they return a `Failure`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Misfit(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What is told of an error on a worker: its type's name, and the place of a misfit.
+    """What is reported of an error on a worker: its type's name, and the place of a misfit.
 
     Args:
         of_part: Whether a task's own part failed, and not what a worker needs for it.
@@ -82,7 +82,7 @@ class _MisfitAtError(Exception):
 
 @attrs.define(eq=False, repr=False)
 class Reading:
-    """Encodes batches, counts them, and adds them to a digest: rows alone, however they are cut."""
+    """Encodes batches, counts them, and adds them to a digest: rows only, however they are cut."""
 
     encode: Encode
     digests: Sequence[Any]
@@ -100,7 +100,7 @@ class Reading:
             # The error's row is one of the batch: add the part's rows before it.
             place = Misfit(error.column, error.rule, self.part, self.row + error.row)
         else:
-            # The digests are of rows alone: batches may be cut otherwise at the next reading.
+            # The digests are of rows only: batches may be cut otherwise at the next reading.
             self.row += len(records)
             matrices = records.features, records.labels, records.numbers
             for digest, matrix in zip(self.digests, matrices, strict=True):
@@ -115,7 +115,7 @@ class Reading:
 
 @attrs.frozen(eq=False, repr=False)
 class _Numbered(Part):
-    """A part that tells when it is begun."""
+    """A part that says when it is begun."""
 
     part: Part
     number: int
@@ -150,7 +150,7 @@ class Bundle:
         self._contents: Contents | None = None
 
     def __reduce__(self) -> Any:
-        # Only the recipe travels: whoever receives it reads the parts again.
+        # Only the recipe travels: anyone who receives it reads the parts again.
         return Bundle, (self._recipe, self._room)
 
     def __repr__(self) -> str:
@@ -255,6 +255,6 @@ def catch_failure(work: Callable[[], Made]) -> Made | Failure:
         return Failure("MisfitError", *error.args)
     except BlockError as error:
         return Failure(error.cause, of_part=True)
-    # The type's name alone: a message may quote a record, and the cluster logs results.
+    # The type's name only: a message may quote a record, and the cluster logs results.
     except Exception as error:
         return Failure(type(error).__name__)

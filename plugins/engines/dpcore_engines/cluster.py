@@ -1,4 +1,4 @@
-"""What engines on clusters share: records that stay here, versions that must agree, shares of
+"""What engines on clusters share: records that stay here, versions that must agree, proportions of
 parts, and errors in words that quote no record."""
 
 import contextlib
@@ -86,7 +86,7 @@ class ClusterEngine(Engine):
         fractions, answers = self._read(parts, encode)
         counts: list[int] = []
         parts_read = 0
-        # In the order of the parts: the first misfit in the source is the one that is told.
+        # In the order of the parts: the first misfit in the source is the one that is reported.
         for fraction, contents in zip(fractions, answers, strict=True):
             if isinstance(contents, Failure):
                 raise _read_error(contents, parts_read)
@@ -118,7 +118,7 @@ class ClusterEngine(Engine):
     def _read(
         self, parts: Sequence[Part], encode: Encode
     ) -> tuple[Sequence[Sequence[Part]], Sequence[Contents | Failure]]:
-        """PRIVATE: shares of the parts, and what a worker answers of each. Fills `_frames`."""
+        """PRIVATE: proportions of the parts, and what a worker answers of each. Fills `_frames`."""
 
     @abstractmethod
     def _add(self, task: Task) -> Folded | Failure:
@@ -219,7 +219,7 @@ _REASONS = {
 
 @contextlib.contextmanager
 def reword_errors(action: str, kind: type[RequestError] | type[EngineError]) -> Iterator[None]:
-    """Errors of a cluster hold keys, arguments and traces: their types alone are told.
+    """Errors of a cluster hold keys, arguments and traces: their types by itself are reported.
 
     Raises:
         RequestError: or EngineError, by `kind`: something failed in the `with`.

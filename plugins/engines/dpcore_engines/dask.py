@@ -2,7 +2,8 @@
 
 Out go the places of parts, pickled tasks and keyed words that select records; back come counts and
 exact totals. Workers read the parts themselves, so that every worker needs the files under the same
-names. All of that is private: whoever sees the cluster's messages is left of the door.
+names. All of that is private: anyone who sees the cluster's messages is left of the release
+boundary.
 
 However many workers there are, this process sends a task once and gets one answer: workers hand the
 task on to each other, and add their totals in a tree.
@@ -65,7 +66,7 @@ class Dask(ClusterEngine):
 
     Args:
         client: A `distributed.Client`. It is the caller's to close.
-        progress: PRIVATE: told how many bundles of how many have answered, whenever more have.
+        progress: PRIVATE: reported how many bundles of how many have answered, whenever more have.
             A sealed run refuses it, for a cluster's pace may follow the records.
     """
 
@@ -82,7 +83,7 @@ class Dask(ClusterEngine):
 
     @property
     def reports_misfits(self) -> bool:
-        """Whether it has somebody to tell."""
+        """Whether it has somebody to say."""
         return self.progress is not None
 
     def _read(
@@ -192,7 +193,8 @@ class Dask(ClusterEngine):
                 with self.client.as_current():
                     waiting = list(wait(waiting, dask_workers.LOOK, "FIRST_COMPLETED").not_done)
             except TimeoutError:
-                # A timeout alone is no fault: a slow task is waited for as long as a worker has it.
+                # A timeout by itself is no fault: a slow task is waited for as long as a worker has
+                # it.
                 doing = self.client.processing()
                 timeouts = 0 if doing else timeouts + 1
                 idle_evaluations = idle_evaluations + 1 if doing and not any(doing.values()) else 0
@@ -206,7 +208,7 @@ class Dask(ClusterEngine):
                 progress(len(requests) - len(waiting), len(requests))
 
     def _release(self, futures: Sequence[Any]) -> None:
-        # No `cancel`: Dask's scheduler drops a client that cancels what nobody waits for.
+        # No `cancel`: Dask's scheduler drops a client that cancels what no one waits for.
         for future in futures:
             with contextlib.suppress(Exception):  # the cluster is gone, and all it held with it
                 future.release()
@@ -221,7 +223,7 @@ class IdleError(Exception):
 
 
 def _pickle(value: object) -> bytes:
-    """As bytes: what cannot be read on a worker fails inside a task, which tells its type alone."""
+    """As bytes: what cannot be read on a worker fails inside a task, which says its type only."""
     import cloudpickle
 
     return cast(bytes, cloudpickle.dumps(value))

@@ -21,7 +21,7 @@ _NO_PAGES: dict[str, list[str]] = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
-"""Those pages show tasks, logs and call stacks to whoever asks, dashboard or not."""
+"""Those pages show tasks, logs and call stacks to anyone who asks, dashboard or not."""
 
 
 @final
@@ -104,7 +104,7 @@ def _client(where: Any) -> Any:
     """A client of a cluster or an address.
 
     Raises:
-        RequestError: nobody answers.
+        RequestError: no one answers.
     """
     from distributed import Client
 

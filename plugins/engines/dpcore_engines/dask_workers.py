@@ -13,7 +13,7 @@ LOOK = 5.0
 """Seconds between looks at a cluster that does not answer."""
 
 LOOKS = 3
-"""Looks in a row at which nothing has changed, until nobody waits any more."""
+"""Looks in a row at which nothing has changed, until no one waits any more."""
 
 TRIES = 3
 """Times that workers are asked which do not answer."""

@@ -11,9 +11,9 @@ client), both would add the row of one number, which is the table's key: one of 
 A row counts as written once the server says that its transaction is committed, with
 `synchronous_commit`, and the row is read back after it. A server with `fsync = off` may lose rows
 that it has confirmed, so nothing is written to it. If the connection ends before the answer comes,
-nobody knows whether the row is there: the run ends, and its charge may stay spent.
+no one knows whether the row is there: the run ends, and its charge may stay spent.
 
-Messages of the driver may show an address, so errors tell nothing of it but an SQLSTATE.
+Messages of the driver may show an address, so errors reveal nothing of it but an SQLSTATE.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dpcore.sources.connections import Postgresql, connection
 
 PATIENCE = 60  # seconds to wait for another writer
 _VERSION = "dpcore ledger 1"  # the table's comment: a newer dpcore writes another
-_LONGEST_NAME = 56  # PostgreSQL cuts identifiers after 63 bytes, and `dpcore_` stands before it
+_LONGEST_NAME = 56  # PostgreSQL cuts identifiers after 63 bytes, and `dpcore_` is before it
 _PAGES = (1, 8, 64, 512)  # rows asked for at once; the last number for all later pages
 _GUARDS = ("no_change", "no_removal")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -215,7 +215,7 @@ class PostgresqlJournal(Journal):
         """Whether the server has such a table.
 
         Raises:
-            LedgerError: nobody answers, or the role may not know.
+            LedgerError: no one answers, or the role may not know.
         """
         with self._connected() as session:
             schema = "SELECT oid FROM pg_namespace WHERE nspname = $1"
@@ -239,7 +239,7 @@ class PostgresqlJournal(Journal):
 
     def _begin(self, session: _Session, statement: str) -> Transaction:
         """A transaction, once the table is a ledger's and not behind this machine's counter."""
-        # By its full name: a role that may not use the schema is told so.
+        # By its full name: a role that may not use the schema is given so.
         query = "SELECT obj_description(to_regclass($1), 'pg_class')"
         (comment,) = session.execute(query, (f"{self.schema}.journal",)).fetchone() or (None,)
         need(
@@ -291,7 +291,7 @@ class PostgresqlJournal(Journal):
         """A connection of its own, in the ledger's schema.
 
         Raises:
-            LedgerError: it is not configured, nobody answers, or a statement failed.
+            LedgerError: it is not configured, no one answers, or a statement failed.
         """
         refusal = "pip install adbc-driver-postgresql pyarrow"
         driver = find_spec("adbc_driver_postgresql")
@@ -309,7 +309,7 @@ class PostgresqlJournal(Journal):
         try:
             with contextlib.closing(dbapi.connect(database.postgresql, autocommit=True)) as handle:
                 session = _Session(handle)
-                # Temporary tables come last: none may stand for the journal.
+                # Temporary tables come last: none may represent the journal.
                 session.execute(f"SET search_path = {self.schema}, pg_temp")
                 for statement in _SESSION:
                     session.execute(statement)

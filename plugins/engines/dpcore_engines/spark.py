@@ -2,7 +2,8 @@
 
 Out go the places of parts, pickled tasks and keyed words that select records; back come counts and
 exact totals. Workers read the parts themselves, so that every worker needs the files under the same
-names. All of that is private: whoever sees the cluster's messages is left of the door.
+names. All of that is private: anyone who sees the cluster's messages is left of the release
+boundary.
 
 Only DataFrames and Arrow batches are used, so that a session of Spark Connect serves as well.
 """
@@ -91,8 +92,8 @@ class Spark(ClusterEngine):
         """Refuse a sealed run, and columns that are read in a zone.
 
         Raises:
-            RequestError: it is sealed: Spark logs what it does, and its bars show how far it is; or
-                there is such a column.
+            RequestError: it is sealed: Spark logs what it does, and its intervals show how far it
+                is; or there is such a column.
         """
         super().accept(workload)
         need(
@@ -174,7 +175,7 @@ class Spark(ClusterEngine):
 
 
 def _pickle(value: object) -> bytes:
-    """As bytes: what cannot be read on a worker fails inside a task, which tells its type alone."""
+    """As bytes: what cannot be read on a worker fails inside a task, which says its type only."""
     from pyspark import cloudpickle
 
     return cast(bytes, cloudpickle.dumps(value))

@@ -19,7 +19,7 @@ _OWN = {
     "spark.ui.showConsoleProgress": "false",
 }
 _ONLY = {
-    # Nobody else of this machine gets a page, an address or a task of the session.
+    # No one else of this machine gets a page, an address or a task of the session.
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -42,7 +42,7 @@ class SparkChoice(EngineChoice):
 
         Raises:
             RequestError: neither or both of an address and a number of workers, too little memory,
-                no Spark here, or nobody answers.
+                no Spark here, or no one answers.
         """
         need(
             (self.scheduler is None) != (self.workers is None),
@@ -68,7 +68,7 @@ class SparkChoice(EngineChoice):
     def _session(self, spool: Path) -> Any:
         from pyspark.sql import SparkSession
 
-        # A session that runs already has settings of its own, which nobody would see.
+        # A session that runs already has settings of its own, which no one would see.
         need(
             SparkSession.getActiveSession() is None,
             RequestError,
@@ -96,6 +96,6 @@ class SparkChoice(EngineChoice):
             return _OWN
         settings = {**_OWN, **_ONLY, "spark.local.dir": str(spool)}
         if self.memory is not None:
-            # Java gets half: the workers of Python are beside it.
+            # Java gets half: the workers of Python are next to it.
             settings["spark.driver.memory"] = f"{self.memory // 2 // 2**20}m"
         return settings

@@ -1,7 +1,7 @@
 """What Spark's workers run: parts become rows of blocks, and blocks become exact totals.
 
 A function here maps Arrow batches and raises nothing: Spark logs the message of an error, and runs
-the function again. In the place of its answer stands a `Failure`.
+the function again. In the place of its answer is a `Failure`.
 
 A task may run several times, on any worker, and two at a time; Spark takes the rows of one of them.
 A bundle's last row holds its digest, and travels with the blocks that were read: blocks that are
@@ -44,7 +44,7 @@ class Recipes:
     """How every bundle is read.
 
     Args:
-        shares: The parts of each bundle, pickled: a task unpickles its own alone.
+        shares: The parts of each bundle, pickled: a task unpickles its own only.
         encode: A batch of columns to records.
         key: Of the run's digests: equal records of two runs cannot be linked.
         versions: What a worker must compute with.
@@ -85,7 +85,7 @@ class OtherVersionsError(Exception):
 
 
 def report_versions(names: Sequence[str], batches: Batches) -> Iterator[Any]:
-    """What this worker computes with; the names alone travel."""
+    """What this worker computes with; the names only travel."""
     for (number,) in _rows(batches, "id"):
         yield _answer_row(number, versions(names))
 

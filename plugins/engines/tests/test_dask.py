@@ -1,4 +1,6 @@
-"""Dask: the bits of the local engine, whatever the cluster does, and nothing told by accident."""
+"""Dask: the bits of the local engine, whatever the cluster does, and nothing reported by
+accident.
+"""
 
 import csv
 import logging
@@ -324,7 +326,7 @@ def test_what_is_derived_on_a_worker_serves_the_next_asks(client, monkeypatch):
     monkeypatch.setattr("dpcore.private.engines.local.Spool", counted)
     with Dask(client) as engine:
         answer_bytes(made, Cut(table(400), (200, 200)), engine)
-    # On each of two workers one of records, and one that both asks share.
+    # On each of two workers one of records, and one that both queries share.
     assert len(spools) == 4
 
 

@@ -177,7 +177,7 @@ def test_a_table_keeps_the_laws_of_sources():
 def test_the_sql_engine_keeps_the_laws_of_engines_on_files_of_every_kind():
     verdicts = {v.law.id: v for v in choice_verdicts(SqlChoice, "sql", kinds=[DuckDbFile])}
     assert {v.law.id for v in verdicts.values() if v.failed or v.untested} == set()
-    # What it cannot be asked is told apart.
+    # What it cannot be asked is distinguished.
     apart = {"engine.derived", "engine.survived"}
     assert {v for v in verdicts if verdicts[v].outcome is Outcome.NOT_APPLICABLE} == apart
     files = verdicts["engine.same-bits"].detail
@@ -194,7 +194,7 @@ def test_the_laws_of_engines_find_a_server_that_clips_nothing(monkeypatch):
 
 @pytest.mark.parametrize("statement", NO_QUERIES["duckdb"])
 def test_duckdb_is_sent_one_select_and_nothing_else(path, tmp_path, statement):
-    """Each guard alone: what the name of a table may hold, what is sent, and what DuckDB may do."""
+    """Each guard only: what the name of a table may hold, what is sent, and what DuckDB may do."""
     text, before = statement.replace("{out}", str(tmp_path / "copy")), path.read_bytes()
     domain = only(hostile_domain(), "age")
     for table in (text, f'victim"; {text}; --', f"victim; {text}"):

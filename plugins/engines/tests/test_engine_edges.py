@@ -57,7 +57,7 @@ def require_counts(engine, parts, encode):
 
 
 def cut_columns():
-    """What a run keeps beside encoded columns: of these learners, all but nothing."""
+    """What a run keeps next to encoded columns: of these learners, all but nothing."""
     return tuple({n for p in PARTS.values() for n in p.learner.cut_columns(DOMAIN)})
 
 

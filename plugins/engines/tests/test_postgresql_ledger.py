@@ -109,7 +109,7 @@ def test_limits_of_analysts_on_a_server_are_those_of_a_file(tmp_path, place):
 
 
 def test_rows_go_from_a_server_to_a_file_and_back_unchanged(tmp_path, place, server):
-    """The chain is of the rows alone: where they lie is no part of it."""
+    """The chain is of the rows only: where they lie is no part of it."""
     remote = Ledger.create(place, **BUDGET)
     for number in range(2):
         remote.spend(ONE, f"{number}: 'quoted', ?, $1, \\, \u00e9")
@@ -270,7 +270,7 @@ def test_a_role_cannot_make_its_commits_careless(place, server):
 def test_an_older_copy_or_another_ledger_in_its_place_is_noticed(place, server):
     ledger = Ledger.create(place, **BUDGET)
     for _ in range(3):
-        ledger.note("a look")
+        ledger.note("an evaluation")
     server.execute(OFF, f"CREATE TABLE backup AS TABLE {TABLE}")
     server.execute(f"DELETE FROM {TABLE} WHERE number = 4", ON)
     for use in (ledger.left, lambda: ledger.spend(ONE), lambda: Ledger.open(place)):
@@ -306,7 +306,7 @@ def test_a_ledger_under_another_name_is_no_second_budget(place, server):
 
 
 def flip_bits(server, ledger, trials, seed):
-    """Bits of rows flipped one by one by whoever owns the server; how many `verify` finds."""
+    """Bits of rows flipped one by one by anyone who owns the server; how many `verify` finds."""
     randomness, count = random.Random(seed), 0
     rows = server.execute(f"SELECT number, kind, body, digest FROM {TABLE} ORDER BY number")
     server.execute(OFF)

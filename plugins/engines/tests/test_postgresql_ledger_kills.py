@@ -71,4 +71,4 @@ def wait_for_rows(server, count):
         if server.execute('SELECT count(*) FROM "dpcore_study".journal')[0][0] > count:
             return
         time.sleep(0.05)
-    pytest.fail("nobody spends")
+    pytest.fail("no one spends")

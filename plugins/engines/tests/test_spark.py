@@ -1,4 +1,6 @@
-"""Spark: the bits of the local engine, whatever the cluster does, and nothing told by accident."""
+"""Spark: the bits of the local engine, whatever the cluster does, and nothing reported by
+accident.
+"""
 
 import os
 import shutil
@@ -37,7 +39,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytestmark = [
     pytest.mark.skipif(not (shutil.which("java") or "JAVA_HOME" in os.environ), reason="no Java"),
-    # Spark 4.3 warns of any pandas from 3 on that lies beside it, which this engine never asks.
+    # Spark 4.3 warns of any pandas from 3 on that lies next to it, which this engine never asks.
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
     # PySpark leaves it to the collector to close a socket, and Python then warns of it.
     pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning"),

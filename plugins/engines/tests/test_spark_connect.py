@@ -1,4 +1,4 @@
-"""Spark Connect: the engine on a session that reaches its server by gRPC alone.
+"""Spark Connect: the engine on a session that reaches its server by gRPC only.
 
 PySpark allows one kind of session in a process, so that the engine runs in a child process. The
 server is one of this machine, which the session starts.

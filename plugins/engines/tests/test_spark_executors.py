@@ -1,4 +1,4 @@
-"""Spark on executors of their own, one of which is killed in the middle of an ask.
+"""Spark on executors of their own, one of which is killed in the middle of a query.
 
 `local-cluster` starts a master and two workers, and each of these an executor: a process of Java
 with its own storage and its own workers of Python, as on a cluster of machines.
@@ -29,7 +29,7 @@ pyspark = pytest.importorskip("pyspark")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not (shutil.which("java") or "JAVA_HOME" in os.environ), reason="no Java"),
-    # Spark 4.3 warns of any pandas from 3 on that lies beside it.
+    # Spark 4.3 warns of any pandas from 3 on that lies next to it.
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
     pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning"),
 ]

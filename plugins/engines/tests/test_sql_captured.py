@@ -83,7 +83,7 @@ def recorded(folder):
             sink.shutdown(socket.SHUT_WR)
 
     def end(opened):
-        # A server that is to stop waits for its clients, and a close alone wakes no thread.
+        # A server that is to stop waits for its clients, and a close by itself wakes no thread.
         with contextlib.suppress(OSError):
             opened.shutdown(socket.SHUT_RDWR)
         opened.close()

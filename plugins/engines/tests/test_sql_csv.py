@@ -37,7 +37,7 @@ def csv_domain():
 
 
 def lines(count, seed=3):
-    """Texts of every sort, beside a column that nobody declared."""
+    """Texts of every sort, next to a column that no one declared."""
     rng = np.random.default_rng(seed)
     pools = {
         "note": ("", "'", "#", "NULL", "\\n", "\\", "na\u00efve"),

@@ -1,4 +1,4 @@
-"""What an experiment found as a file and a picture, for the operator alone."""
+"""What an experiment found as a file and a picture, for the operator only."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,7 +74,7 @@ def drawn(experiment: Experiment, cells: Sequence[Cell]) -> bytes:
     figure = Figure(figsize=(9, 6), layout="constrained")
     measured = {
         "mse": "mean squared test error",
-        "error_rate": "share of wrong classes",
+        "error_rate": "proportion of wrong classes",
         "risk_gap": "gap of excessive risk",
         "parity": "distance of two groups' predictions",
     }

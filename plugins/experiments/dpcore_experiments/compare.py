@@ -2,10 +2,11 @@ r"""Whether what is found is what the paper shows, and what an independent study
 
 * The paper shows one split. With r splits here, mean m and standard deviation s, it is within if
   :math:`|p-m|\le t_{r-1}\,s\sqrt{1+1/r}+h`, where t is the quantile of Student's law that two
-  standard deviations are of the normal law (for many splits the bound is 2 s), and h the error of
-  reading: half of the last printed digit, or a share of the value for numbers from a picture.
+  standard deviations are of the normal distribution (for many splits the bound is 2 s), and h the
+  error of
+  reading: half of the last printed digit, or a proportion of the value for numbers from a picture.
   Where an independent study has a standard deviation too, s is pooled from both.
-* The independent study is within if Student's test with the pooled variance does not tell its mean
+* The independent study is within if Student's test with the pooled variance does not say its mean
   from ours at 1 % for the whole item: at 1 %/K for each of the item's K cells (Bonferroni). Both
   repeat one experiment, so that equal variances are part of what is tested.
 * A study's exact gap counts as one more split. Gaps are skewed, so no law is assumed: each of
@@ -39,7 +40,7 @@ class Cell:
 
     Args:
         loses: The least epsilon that it really loses, of what an audit shows here and a recorded
-            one; audited: the first alone, None if there was none.
+            one; audited: the first only, None if there was none.
         below: What it must be less than, where only an order is claimed.
     """
 
@@ -125,7 +126,7 @@ def judged(text: ExperimentText, found: Sequence[Found]) -> list[Cell]:
 
 
 def _ordered(text: ExperimentText, cells: Sequence[Cell]) -> list[Cell]:
-    """Cells that must be less than each of some others, told apart at 1 % for the whole item."""
+    """Cells that must be less than each of some others, distinguished at 1 % for the whole item."""
     goals = {series.name: series.below for series in text.series}
     means = {(cell.series, cell.at): cell for cell in cells}
     # One-sided tests, of all orders together.
@@ -180,7 +181,7 @@ def _cell(text: ExperimentText, result: Found, level: float, score: float | None
     if study is not None and (series.statement or (series.exact and not series.noise)):
         allowed_gap = series.relative * abs(study)
     elif study is not None and series.exact:
-        # Fewer further splits could not tell it at 1 %: then it is not judged.
+        # Fewer further splits could not say it at 1 %: then it is not judged.
         allowed_gap = None if score is None else series.relative * abs(study) + score * sd
     elif study is not None and noise_distribution is not None:
         assert series.independent is not None

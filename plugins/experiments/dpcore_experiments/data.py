@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @attrs.frozen(eq=False)
 class Split:
-    """Records to fit on and records held out, shapes (m, d), (m,), (n, d), (n,).
+    """Records to fit on and records in the hold-out, shapes (m, d), (m,), (n, d), (n,).
 
     Args:
         groups: Whose each fitted record is, shape (m,); empty names where there are no groups.
@@ -93,7 +93,7 @@ def _make_draw(
 def _parts(
     groups: NDArray[np.str_], data: DataText, train: int | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Places of what is held out, the first of each group, and of what is fitted on."""
+    """Places of what is in the hold-out, the first of each group, and of what is fitted on."""
     test_rows, train_rows = [], []
     for name in np.unique(groups):
         group_rows = np.flatnonzero(groups == name)
@@ -170,7 +170,7 @@ class _Columns:
         Args:
             scaling_groups: Numbers go to [0, 1] over the records of one name here; as they are if
                 None.
-            constant: Whether a column of ones stands for a column that is left out.
+            constant: Whether a column of ones represents a column that is left out.
         """
         numbers, categories = [], []
         for cells in self.cells.values():

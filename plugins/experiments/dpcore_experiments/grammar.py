@@ -31,8 +31,8 @@ class DataText(Struct, frozen=True, forbid_unknown_fields=True):
     """Records, and how they are split.
 
     Args:
-        test: How many are held out; of groups, of each.
-        share: In the place of test: what share of each group is held out.
+        test: How many are in the hold-out; of groups, of each.
+        share: In the place of test: what proportion of each group is in the hold-out.
         train: How many are fitted on; the rest if left out. Of groups, of each.
         csv: A file of the user's own, in the place of a generator.
         other: Another file with the same columns: the two files are the groups `csv` and `other`.
@@ -94,9 +94,9 @@ class SeriesText(Struct, frozen=True, forbid_unknown_fields=True):
         approaches: Name of the series that it must reach at the last value of the sweep, where
             only the shape of a picture is claimed.
         below: Names of series that it must be less than, where only an order is claimed.
-        group: Whose gap is told, where gaps are.
-        exact: Whether a gap is told in closed form, and not from draws; of what has no noise, that
-            the study's number is the same one but for its digits.
+        group: Whose gap is reported, where gaps are.
+        exact: Whether a gap is reported in closed form, and not from draws; of what has no noise,
+            that the study's number is the same one but for its digits.
         grid: Points on which distributions are compared, as the paper does; 0 for exactly.
         span: Ends of the grid; the range of the predictions if left out.
         of_labels: Whether parity is that of the labels themselves.
@@ -150,7 +150,7 @@ class RepeatsText(Struct, frozen=True, forbid_unknown_fields=True):
         splits: Splits, each with fresh features.
         noises: Draws of the noise in each, which are averaged as the paper does.
         quick: Splits under `--quick`, at the first and the last value of the sweep.
-        further: Splits besides, of exact gaps that a study has too: how far one more may be.
+        further: Splits also, of exact gaps that a study has too: how far one more may be.
     """
 
     splits: Annotated[int, Meta(ge=2)]
@@ -183,9 +183,10 @@ class ExperimentText(Struct, frozen=True, forbid_unknown_fields=True):
         differs: Where the paper's text and its code differ.
         not_reproducible: What cannot be reproduced, and why.
         also: Names of experiments that run the other reading, or other panels.
-        metric: The mean of squared errors or the share of wrong classes, on the records held out;
-            the gap of a group's excessive risk or the parity of predictions, on those fitted on.
-        substitute: What stands for the paper's own data, if something does.
+        metric: The mean of squared errors or the proportion of wrong classes, on the records in the
+            hold-out; the gap of a group's excessive risk or the parity of predictions, on those
+            fitted on.
+        substitute: What represents the paper's own data, if something does.
     """
 
     title: Text

@@ -25,7 +25,7 @@ class KnownVariance(Protocol):
     """A method of noise that says what it draws: independent coordinates of one variance."""
 
     def variance(self, fit: Any, **given: Any) -> float:
-        """Of one coordinate; the arguments of a draw, without coins and count."""
+        """Of one coordinate; the arguments of a draw, without randomness and count."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -52,7 +52,7 @@ def exact_gap(
     given: Mapping[str, Any],
     fit: Any,
 ) -> float:
-    """The closed form, from features alone, shape (n, N).
+    """The closed form, from features only, shape (n, N).
 
     Args:
         groups: Whose each record is, shape (n,).

@@ -1,10 +1,12 @@
 r"""The epsilon that a printed run loses at least: an audit of its own output by changed labels.
 
-A fit is repeated with the same coins and one label changed. The run releases c + z in the one world
-and c' + z in the other, and the law of z is known, so the least epsilon at the claim's delta is a
-closed form of :math:`c'-c` (Gaussian: that of :math:`\mu=\|c'-c\|/\sigma`). It is exact for these
-two worlds, has no chance of error and is rounded down. The largest one is what the run loses at
-least, before an attacker who knows the coins of the fit: its features and the order of its steps.
+A fit is repeated with the same randomness and one label changed. The run releases c + z in the one
+world and c' + z in the other, and the law of z is known, so the least epsilon at the claim's delta
+is a closed form of :math:`c'-c` (Gaussian: that of :math:`\mu=\|c'-c\|/\sigma`). It is exact for
+these two worlds, has no chance of error and is rounded down. The largest one is what the run loses
+at
+least, before an attacker who knows the randomness of the fit: its features and the order of its
+    steps.
 """
 
 import copy
@@ -16,9 +18,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Refit = Callable[[Floats, np.random.Generator], Floats]
-"""Coefficients from labels and coins."""
+"""Coefficients from labels and randomness."""
 
-_AUDIT = 0x617564  # parts the coins of audits from those of the run
+_AUDIT = 0x617564  # parts the randomness of audits from those of the run
 
 
 @runtime_checkable
@@ -30,7 +32,7 @@ class KnownLoss(Protocol):
 
         Args:
             moved: c' - c, shape (N,).
-            given: The arguments of a draw, without coins and count.
+            given: The arguments of a draw, without randomness and count.
         """
 
 
@@ -60,6 +62,6 @@ def movements(
     for record in chosen:
         labels = y.copy()
         labels[record] = low if y[record] - low > high - y[record] else high
-        # The same coins for both worlds, so that only the label makes the difference.
+        # The same randomness for both worlds, so that only the label makes the difference.
         moves.append(refit(labels, copy.deepcopy(randomness)) - before)
     return moves

@@ -47,7 +47,7 @@ class Found:
 
 @attrs.define(eq=False)
 class _KnownFit:
-    """A fit, the coins as it took them, and how far changed labels move it."""
+    """A fit, the randomness as it took them, and how far changed labels move it."""
 
     fit: Fitted
     randomness: np.random.Generator
@@ -89,11 +89,11 @@ def run(
     further: dict[tuple[int, int | float], list[float]] = {}
     lost: dict[tuple[int, int | float], float] = {}
     seed = text.key if key is None else key
-    # Splits outermost: series at one value share coins, data and fits.
+    # Splits outermost: series at one value share randomness, data and fits.
     for number in range(splits + text.repeats.further):
         for place, value in enumerate(values):
             is_further = number >= splits
-            # Coins of their own: the numbers of a full run and of `quick` do not meet.
+            # Randomness of their own: the numbers of a full run and of `quick` do not meet.
             entropy = [seed, number - splits, place, 1] if is_further else [seed, number, place]
             results = _run_split(
                 experiment,
@@ -101,7 +101,7 @@ def run(
                 np.random.default_rng(entropy),
                 value,
                 compared[value] if is_further else range(len(text.series)),
-                # Audits refit once for each changed label, so the first split alone has one.
+                # Audits refit once for each changed label, so the first split by itself has one.
                 partial(_choose_records, seed, place, audit) if audit and not number else None,
             )
             for index, error, loss in results:
@@ -155,7 +155,7 @@ def _run_split(
     fit_cache: dict[bytes, _KnownFit] = {}
     for index in indices:
         series, loss = text.series[index], None
-        # A formula takes no coins, so it does not shift what later series draw.
+        # A formula takes no randomness, so it does not shift what later series draw.
         if series.statement is not None:
             yield index, computed(experiment, series.statement, value), None
             continue
@@ -171,7 +171,7 @@ def _run_split(
 
 
 def computed(experiment: Experiment, component: Mapping[str, Any], value: float) -> float:
-    """A statement's number at one value of the sweep, from public facts alone."""
+    """A statement's number at one value of the sweep, from public facts only."""
     arguments = {key: field for key, field in component.items() if key not in ("name", "which")}
     statement = experiment.statements[component["name"]]
     sides = list(statement.values({**arguments, experiment.text.sweep.over: value}).values())
@@ -183,7 +183,7 @@ def computed(experiment: Experiment, component: Mapping[str, Any], value: float)
 def _refitting(
     experiment: Experiment, series: SeriesText, split: Split, value: float
 ) -> tuple[bytes, Callable[[Floats, np.random.Generator], Fitted]]:
-    """A name that is the same for series that differ in noise alone, and what fits."""
+    """A name that is the same for series that differ in noise only, and what fits."""
     over = experiment.text.sweep.over
     assert series.fit is not None
     arguments: Mapping[str, Any] = fields(series.fit, len(split.train_y))
@@ -208,10 +208,10 @@ def _fit_once(
     randomness: np.random.Generator,
     fit_cache: dict[bytes, _KnownFit],
 ) -> _KnownFit:
-    """The fit; the same one for series that differ in noise alone."""
+    """The fit; the same one for series that differ in noise only."""
     name, fitting = _refitting(experiment, series, split, value)
     if name not in fit_cache:
-        # The coins before the fit: an audit repeats it with these, and only a label changed.
+        # The randomness before the fit: an audit repeats it with these, and only a label changed.
         randomness_before = copy.deepcopy(randomness)
         fit_cache[name] = _KnownFit(fitting(split.train_y, randomness), randomness_before)
     return fit_cache[name]
@@ -220,7 +220,7 @@ def _fit_once(
 def _noise_arguments(
     experiment: Experiment, series: SeriesText, split: Split, value: float
 ) -> dict[str, Any]:
-    """What a method of noise is told."""
+    """What a method of noise is reported."""
     assert series.noise is not None
     text = experiment.text
     over = value if text.sweep.over == "epsilon" else series.epsilon
@@ -243,7 +243,7 @@ def _audit_loss(
     # No closed form of the loss, so nothing is claimed.
     if not isinstance(method, KnownLoss):
         return None
-    # Series that differ in noise alone share the refits.
+    # Series that differ in noise only share the refits.
     if known_fit.moves is None:
         _, fitting = _refitting(experiment, series, split, value)
         known_fit.moves = movements(
@@ -265,7 +265,7 @@ def _measure(
     randomness: np.random.Generator,
     value: float,
 ) -> float:
-    """The experiment's metric: on the records held out; of groups, on those fitted on."""
+    """The experiment's metric: on the records in the hold-out; of groups, on those fitted on."""
     text = experiment.text
     # Without noise the metric is that of the fit itself.
     method: Any = None
@@ -280,7 +280,7 @@ def _measure(
     if text.metric in ("mse", "error_rate"):
         return _error(text.metric, split, fit, None if method is None else draw(), series.clip)
     matrix = fit.features(split.train_x)
-    # An exact gap is one of features alone: no coefficients are solved for.
+    # An exact gap is one of features only: no coefficients are solved for.
     if series.exact and text.metric == "risk_gap":
         return exact_gap(matrix, split.groups, series.group, method, arguments, fit)
     evidence = Predicted(
@@ -290,7 +290,7 @@ def _measure(
         return drawn_gap(evidence, series.group, draw)
     if series.of_labels:
         return parity(evidence.labels, evidence.groups, series.grid, series.span)
-    # One zero noise stands for none, so that both cases are averaged alike.
+    # One zero noise represents none, so that both cases are averaged alike.
     noises = np.zeros((1, fit.coefficients.size)) if method is None else draw()
     predictions = evidence.matrix @ (fit.coefficients + noises).T
     return float(

@@ -1,4 +1,4 @@
-"""Group metrics of experiments: closed forms beside draws, files that are groups, grids."""
+"""Group metrics of experiments: closed forms next to draws, files that are groups, grids."""
 
 import math
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What an audit of a printed run shows: the closed form of two worlds with the same coins."""
+"""What an audit of a printed run shows: the closed form of two worlds with the same randomness."""
 
 import math
 import types
@@ -22,7 +22,7 @@ TEXT = """\
 dpcore: 1
 experiment:
   title: a table
-  source: nobody
+  source: no one
   reading: text
   delta: 1e-5
   data: {drawn: {generator: {name: toy.half}, train: 4, test: 2}}
@@ -80,7 +80,9 @@ def half(randomness, records):
 
 
 def turned(x, y, randomness):
-    """The sum of labels along a random unit vector: it moves by 1 where the coins are the same."""
+    """The sum of labels along a random unit vector: it moves by 1 where the randomness is the
+    same.
+    """
     along = randomness.standard_normal(3)
     return Fit(y.sum() * along / np.linalg.norm(along))
 

@@ -34,7 +34,7 @@ TEXT = f"""\
 dpcore: 1
 experiment:
   title: a table
-  source: nobody
+  source: no one
   reading: code
   delta: 1e-5
   data:
@@ -66,7 +66,7 @@ experiment:
       fit: {{name: toy.zero}}
       paper: [9, 9, 9]
       source: eye
-      unjudged: nobody can read it
+      unjudged: no one can read it
 """
 
 
@@ -222,7 +222,7 @@ def test_a_gap_of_another_size_is_called_different():
     ]
     score = largest_score(found)
     assert 2 < score < 8
-    # 99 splits cannot tell anything at 1 %.
+    # 99 splits cannot say anything at 1 %.
     assert largest_score([attrs.evolve(f, further=f.further[:99]) for f in found]) is None
     assert largest_score([attrs.evolve(f, further=np.empty(0)) for f in found]) is None
 
@@ -420,7 +420,7 @@ CONSTANT = """\
 dpcore: 1
 experiment:
   title: a constant
-  source: nobody
+  source: no one
   reading: text
   delta: 0
   sweep: {over: epsilon, at: [1, 2]}
@@ -472,4 +472,4 @@ def test_a_picture_says_that_it_is_not_private_and_names_every_series():
     picture = drawn(text, judged(text.text, found)).decode()
     assert picture.startswith("<?xml")
     for words in ("NOT PRIVATE", "noisy", "silent", "mean squared test error"):
-        assert words in picture  # a comment beside the glyphs
+        assert words in picture  # a comment next to the glyphs

@@ -13,10 +13,10 @@ provides = {
     },
     # The printed one; sums of `cyclic` need none of their own.
     "bounds": {"explainable_boosting.printed": "dpcore_explainable_boosting.printed:PrintedBound"},
-    # Numbers and classes; the printed form under `dpcore reproduce` alone.
+    # Numbers and classes; the printed form under `dpcore reproduce` only.
     "examples": {"explainable_boosting.*": "examples/*.yaml"},
     # What the public code charges, and what it costs.
     "theory": "dpcore_explainable_boosting.statements:STATEMENTS",
-    # What the public code charges, beside what it costs.
+    # What the public code charges, next to what it costs.
     "experiments": {"explainable_boosting/*": "experiments/*.yaml"},
 }

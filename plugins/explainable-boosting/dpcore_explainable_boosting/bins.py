@@ -1,8 +1,8 @@
 """Private bins of columns: cells of declared ranges, merged by their released counts.
 
 A number has twice as many equal cells as it may have bins, a category one for each declared value.
-Bins of numbers are stretches of cells, closed as soon as they hold a fair share of the records;
-rare categories share one bin. After Nori et al. (2021), in their public code.
+Bins of numbers are stretches of cells, closed as soon as they hold a fair proportion of the
+records; rare categories share one bin. After Nori et al. (2021), in their public code.
 """
 
 import attrs

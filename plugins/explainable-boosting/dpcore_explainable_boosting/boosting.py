@@ -6,7 +6,7 @@ random into a few leaves, and each leaf's sum of residuals is released:
 .. math:: T_l=\sum_{x_i\in l}\mathrm{clip}(r_i/C,\pm1)+\text{noise},\qquad
           F_k(x)\mathrel{+}=\eta\,C\,T_l/\hat n_l\quad(x\in l),
 
-with :math:`\hat n_l` the released count of the leaf's cells. The cuts are public coins.
+with :math:`\hat n_l` the released count of the leaf's cells. The cuts are public randomness.
 
 Claim: a record adds 1 to one cell of each of K columns, a vector of non-negative numbers of length
 :math:`\sqrt K`, and to each update one number of size at most 1. So one that comes or goes moves
@@ -165,7 +165,7 @@ class CyclicBoosting(SummingLearner):
         return update.with_args(args)
 
     def _leaves(self, state: _State) -> tuple[int, NDArray[np.intp]]:
-        """Which column is next, and the leaf of each of its bins: cuts are public coins."""
+        """Which column is next, and the leaf of each of its bins: cuts are public randomness."""
         column = state.step % len(state.bins)
         count = len(state.weights[column])
         order = state.public.randomness.stream(f"cuts {state.step}").permutation(count - 1)
@@ -205,7 +205,7 @@ class CyclicBoosting(SummingLearner):
         weights = self._weights(block, domain)
         if query.name == "counts":
             return places, np.rint(np.ldexp(weights, -query.sum.unit))
-        assert query.args is not None, "an ask carries shapes and leaves"
+        assert query.args is not None, "a query carries shapes and leaves"
         # Column by column: a score is a function of its record, to the last bit.
         scores = np.full(len(block), self.first_score(domain))
         for row in places:
@@ -289,7 +289,7 @@ class Cyclic(CyclicBoosting):
     Args:
         rounds: How often each column is updated.
         rate: What part of a leaf's mean residual an update adds. At one product of rounds and rate
-            the noise is the same; the published 300 and 0.01 need three times as many asks.
+            the noise is the same; the published 300 and 0.01 need three times as many queries.
         bins: Of a column, about.
         leaves: Of an update.
         clip: C of numbers, in units of the declared range of the label. Residuals of classes are at
@@ -311,7 +311,7 @@ class Cyclic(CyclicBoosting):
             columns = public.domain.columns
             column = columns.get(self.weight)
             is_weight = isinstance(column, Range) and column.low >= 0 and len(columns) > 1
-            requirement = "a declared number from 0 on, beside other columns"
+            requirement = "a declared number from 0 on, next to other columns"
             need(is_weight, "explainable_boosting.cyclic", requirement, "weight", self.weight)
         return super().queries(public)
 

@@ -36,7 +36,7 @@ class BoostedModel(ShownModel):
         return self._scores(Records(features=encoded, labels=np.zeros(len(encoded))))
 
     def _scores(self, records: Records) -> NDArray[np.float64]:
-        """The same of records that may have numbers beside what is encoded."""
+        """The same of records that may have numbers next to what is encoded."""
 
         def of_block(places: NDArray[np.intp]) -> NDArray[np.float64]:
             scores = self.cell_scores[places.T + self.cells.offsets[:-1, None]]
@@ -63,7 +63,7 @@ class BoostedModel(ShownModel):
         return np.stack([1 - second, second], axis=1)
 
     def _read(self, table: Table) -> Records:
-        # Whoever is to be predicted has no label.
+        # Anyone who is to be predicted has no label.
         return project_table(
             attrs.evolve(self.domain, target=None, labels=None, groups={}, people=None, only={}),
             table,

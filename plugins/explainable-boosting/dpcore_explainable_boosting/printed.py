@@ -41,8 +41,8 @@ _CUTOFF = 1000.0
 class Printed(CyclicBoosting):
     """DP-EBM for numbers as published: residuals from 0, in effect not clipped.
 
-    One thing is not as published: a fair share of the records is of their released number, where
-    the code reads the exact one.
+    One thing is not as published: a fair proportion of the records is of their released number,
+    where the code reads the exact one.
 
     Args:
         rounds: How often each column is updated.
@@ -70,7 +70,7 @@ class Printed(CyclicBoosting):
         return super().queries(public)
 
     def weight_column(self) -> None:
-        """None: the published noise is for the largest weight in the data, which is nobody's to
+        """None: the published noise is for the largest weight in the data, which is no one's to
         read."""
 
     def unit(self, domain: Domain) -> float:
@@ -78,12 +78,12 @@ class Printed(CyclicBoosting):
         return 1.0
 
     def longest(self) -> float:
-        """A thousand ranges, which stand for no clip: integers need an end."""
+        """A thousand ranges, which represent no clip: integers need an end."""
         return _CUTOFF
 
     def first_score(self, domain: Domain) -> float:
         """0 in the file's units, which may be far from the declared range."""
-        assert isinstance(domain.labels, Range), "numbers alone"
+        assert isinstance(domain.labels, Range), "numbers only"
         return -domain.labels.centre / (2 * domain.label_bound)
 
 

@@ -46,7 +46,7 @@ def public(labels=LABELS, exact=20, columns=COLUMNS):
 
 
 def records(facts, rows, labels):
-    """Records of rows (a, b, c) and labels, as a door encodes them."""
+    """Records of rows (a, b, c) and labels, as a release boundary encodes them."""
     table = dict(zip(facts.domain.columns, map(np.array, zip(*rows, strict=True)), strict=True))
     return project_table(facts.domain, {**table, "t": np.array(labels)})
 
@@ -93,7 +93,7 @@ def test_no_record_moves_a_sum_by_more_than_is_claimed_and_some_move_it_by_as_mu
     for relation in RELATIONS[:2]:
         assert most["counts", relation] >= 0.9999
         assert most["update", relation] >= 0.9999
-    # Classes lie 1 apart: where the label alone changes, the score and its leaf stay.
+    # Classes lie 1 apart: where the label by itself changes, the score and its leaf stay.
     assert most["update", dpcore.REPLACE_LABEL] == (1.0 if labels == LABELS else 0.5)
 
 
@@ -307,7 +307,7 @@ def test_the_printed_noise_is_for_a_tenth_of_what_a_label_moves():
     _, *updates = queries(learner, narrow)
     moves = [np.linalg.norm(vector(learner, one, narrow, 1.0, "x", 1, 1.0)) for one in updates]
     assert moves[0] == claim
-    assert max(moves) == 1000 * claim  # the end that stands for no clip
+    assert max(moves) == 1000 * claim  # the end that represents no clip
     corrected = STATEMENTS["explainable_boosting/first_update"].corrected(9000, 10_000, 1, 1e-5)
     assert corrected["movement"] == 10_000
 
@@ -391,7 +391,7 @@ def test_fits_and_predictions_find_a_number_on_an_edge_in_the_cell_that_begins_t
         cells.places(project_table(domain, {**table, "t": [1] * len(numbers)}))[0].tolist()
         == expected
     )
-    # A model that says the cell: of whole tables, and of rows alone.
+    # A model that says the cell: of whole tables, and of rows only.
     scores = np.append(np.arange(2.0 * bins), [0, 0]) / 1000
     model = BoostedModel(domain=domain, cells=learner.cells(domain), cell_scores=scores)
     said = np.rint(model.predict(table) - 500).tolist()

@@ -12,9 +12,9 @@ provides = {
     },
     # The printed one; sums of `newton` need none of their own.
     "bounds": {"hessian_mixing.printed": "dpcore_hessian_mixing.printed:PrintedEigenvalueBound"},
-    # The iteration for numbers and classes; the printed step under `dpcore reproduce` alone.
+    # The iteration for numbers and classes; the printed step under `dpcore reproduce` only.
     "examples": {"hessian_mixing.*": "examples/*.yaml"},
     "theory": "dpcore_hessian_mixing.statements:STATEMENTS",
-    # What the papers' code charges, beside what it costs.
+    # What the papers' code charges, next to what it costs.
     "experiments": {"hessian_mixing/*": "experiments/*.yaml"},
 }

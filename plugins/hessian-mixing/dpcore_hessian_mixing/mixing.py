@@ -1,4 +1,4 @@
-r"""Gaussian mixing: what k rows of a noisy sketch tell of one record, as printed and exactly.
+r"""Gaussian mixing: what k rows of a noisy sketch say of one record, as printed and exactly.
 
 A sketch is k rows of S X + sqrt(lam) N, S and N standard Gaussian: independent rows of covariance
 :math:`X^TX+\lambda I`. A record x of length at most B adds :math:`xx^T`, and everything common to

@@ -1,7 +1,7 @@
 r"""Newton's iteration from one released matrix: clipped gradients, preconditioned.
 
 What is sound of Iterative Hessian Mixing (Lev et al. 2026, arXiv:2601.07545), with Gaussian noise
-in place of the sketch. One ask releases :math:`G=\sum\phi\phi^T`; six more the gradients of the
+in place of the sketch. One query releases :math:`G=\sum\phi\phi^T`; six more the gradients of the
 clipped loss,
 
 .. math:: g_k=\sum_i\mathrm{clip}(y_i-\phi_i\cdot\theta_k,\ \pm C_k/\|\phi_i\|)\,\phi_i,\qquad
@@ -13,7 +13,7 @@ bounds the curvature of the squared loss, G/2 that of twice the logistic loss (B
 
 Claim: both are exact sums of vectors of bounded length, clipped by the core, and any two matrices
 :math:`\phi\phi^T` have an inner product >= 0; so a replaced record moves G by at most
-:math:`\sqrt2\kappa^2`. The clip is a function of answers: beside a gradient stands the sum of
+:math:`\sqrt2\kappa^2`. The clip is a function of answers: next to a gradient is the sum of
 :math:`\frac14\min(1,\|\phi_i\||r_i|/C_k)`, and the next clip is that at which a record of mean
 length would use .55 of it, as far as noise lets that be seen.
 """
@@ -42,8 +42,8 @@ _MATRIX_FRACTION = 0.4  # of the squares of mu; the gradients have the rest
 _LIFT = 1.5  # times the noise's std and the root of d
 _FIRST_CLIP, _LEAST_CLIP, _LARGEST_CLIP = 0.2, 0.01, 1.0
 _USE = 0.55  # of the clip, by a record of mean length
-_SIZES = 0.25  # weight of the sizes of gradients beside the gradients
-_COUNT = 0.2  # weight of the number of records beside the matrix
+_SIZES = 0.25  # weight of the sizes of gradients next to the gradients
+_COUNT = 0.2  # weight of the number of records next to the matrix
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -100,7 +100,7 @@ class Newton(SummingLearner):
         )
         units, width = self.units(domain), self.features.width(domain)
         size = width * (width + 1) // 2
-        # Where the number of records is private, it is counted beside the matrix.
+        # Where the number of records is private, it is counted next to the matrix.
         counts = domain.exact is None
         length = units.gram_length * (up(math.hypot(1.0, _COUNT), roundings=3) if counts else 1.0)
         # Integers already, of rows rounded before they are multiplied: the core's grid is theirs.
@@ -156,7 +156,7 @@ class Newton(SummingLearner):
             missing = query.real_size - units.width * (units.width + 1) // 2
             count = np.full((len(block), missing), units.gram_length * _COUNT)
             return np.hstack([products[:, : query.real_size - missing], count])
-        assert query.args is not None, "an ask carries weights and clip"
+        assert query.args is not None, "a query carries weights and clip"
         weights, clip = query.args["weights"], float(query.args["clip"])
         scaled = rows / kappa
         scores = row_products(scaled, weights)
@@ -170,7 +170,7 @@ class Newton(SummingLearner):
         return np.column_stack([scaled * slopes[:, None], _SIZES * np.abs(slopes) * lengths])
 
     def _rows(self, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: features, once for all asks."""
+        """PRIVATE: features, once for all queries."""
         domain, randomness = public.domain, public.randomness
         rows: NDArray[np.float64] = block.derived(
             (self, domain, randomness),

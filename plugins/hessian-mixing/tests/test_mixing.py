@@ -68,7 +68,7 @@ def test_two_orthogonal_records_are_worse_than_one_that_comes_or_goes():
 @pytest.mark.parametrize(("samples", "ridge"), [(2, 3.0), (5, 4.0), (60, 40.0)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_exact_delta_is_that_of_the_densities(samples, ridge, epsilon):
-    """Of the sum of squares along the record, which is all that tells the two sides apart."""
+    """Of the sum of squares along the record, which is all that distinguishes the two sides ."""
     absent = scipy.stats.gamma(samples / 2, scale=2 * ridge)
     present = scipy.stats.gamma(samples / 2, scale=2 * (ridge + 1))
     grid = np.linspace(1e-9, absent.ppf(1 - 1e-15) * (1 + 1 / ridge) * 1.3, 400_001)

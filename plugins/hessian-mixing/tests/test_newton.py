@@ -74,7 +74,7 @@ def test_no_record_moves_a_sum_by_more_than_is_claimed_and_some_come_near(exact)
 
 
 def test_a_claim_that_forgot_the_weight_of_sizes_would_be_broken():
-    """The length of the gradient alone, which is 1, is passed by what stands beside it."""
+    """The length of the gradient only, which is 1, is passed by what is next to it."""
     learner, facts = Newton(features=LINEAR), public(limit=20)
     _, query = [*queries(learner, facts)][:2]
     longest = max(

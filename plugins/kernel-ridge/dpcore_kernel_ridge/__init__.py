@@ -30,7 +30,7 @@ provides = {
         "matern_3_2": "dpcore_kernel_ridge.matern:Matern32Kernel",
         "matern_5_2": "dpcore_kernel_ridge.matern:Matern52Kernel",
     },
-    # The smallest spec of each release; `printed` runs under `dpcore reproduce` alone.
+    # The smallest spec of each release; `printed` runs under `dpcore reproduce` only.
     "examples": {"kernel_ridge.*": "examples/*.yaml"},
     "theory": "dpcore_kernel_ridge.statements:STATEMENTS",
     # The paper's constants: it has no experiments.

@@ -106,7 +106,7 @@ class Lemma2(SensitivityBound):
 class Proposition1(SensitivityBound):
     """Proposition 1 as printed for `kernel_ridge.ridge`: refuted as a function release.
 
-    It goes with the mechanism `kernel_ridge.one_scalar`, under `dpcore reproduce` alone.
+    It goes with the mechanism `kernel_ridge.one_scalar`, under `dpcore reproduce` only.
     """
 
     learner: ClassVar[type[AnyLearner]] = KernelRidge

@@ -3,7 +3,7 @@ r"""Huber ridge in the space of a kernel: sound where the number of records is p
 Theorem (T6b in a kernel's space): where :math:`\sqrt{K(x,x)}\le\kappa`, the minimiser over the
 whole space of :math:`F(f)=\sum h_B(f(x_i)-y_i)+\tfrac\Lambda2\|f\|_K^2`, with h_B' the residual
 clipped to [-B, B], moves in the kernel's norm by at most :math:`\kappa B/\Lambda` (add/remove),
-:math:`2\kappa B/\Lambda` (replace-one) or :math:`2\kappa\min(B,M)/\Lambda` (labels alone).
+:math:`2\kappa B/\Lambda` (replace-one) or :math:`2\kappa\min(B,M)/\Lambda` (labels only).
 
 Proof. F is continuous and Lam-strongly convex on a Hilbert space, so that it has one minimiser f;
 let f' be the neighbour's. f -> f(x) is the inner product with K(x, .), so that F is differentiable
@@ -106,7 +106,7 @@ class KernelHuberRidge(KernelLearner):
 class KernelHuberRidgeBound(CertifiedBound):
     """T6(b) in the kernel's space for `kernel_ridge.huber_ridge`.
 
-    Answers for add/remove, for label changes alone, and with the replace-one claim for every other
+    Answers for add/remove, for label changes only, and with the replace-one claim for every other
     replacement.
     """
 

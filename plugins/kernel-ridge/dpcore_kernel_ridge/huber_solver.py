@@ -113,7 +113,7 @@ class HuberProblem:
 def huber_error(problem: HuberProblem, records: int) -> float:
     r"""Distance in the kernel's norm that `solve_huber` reaches on every dataset; or infinity.
 
-    Infinity stands for an error above one record's pull kappa B/Lam, at which no claim would be
+    Infinity represents an error above one record's pull kappa B/Lam, at which no claim would be
     worth making, and for L/Lam above 2^24, at which the steps would take too long.
 
     Args:
@@ -170,7 +170,7 @@ def solve_huber(
     root = math.sqrt(lam / steep)
     momentum = (1 - root) / (1 + root)
     iterate = lookahead = np.zeros(records)
-    # No stopping rule reads a residual: the number of steps would tell about the records.
+    # No stopping rule reads a residual: the number of steps would say about the records.
     for _ in range(problem.steps(records)):
         gradient = matrix @ lookahead + lam * lookahead - labels
         # Projection on the box is clipping by entry, and exact in floats.

@@ -101,7 +101,9 @@ class PerQuery(Interactive):
     def opener(
         self, query: FunctionQuery, sensitivity: Sensitivity
     ) -> Callable[[Expansion, Stream], Oracle]:
-        """`open` for one query: all oracles share the noise law, which holds no function."""
+        """`open` for one query: all oracles share the noise distribution, which holds no
+        function.
+        """
         mechanism, answer_sensitivity = self._noise(query, sensitivity)
         release = mechanism.prepared(one_answer(query), answer_sensitivity)
         return lambda value, noise: _PerQueryOracle(query, value, self.questions, release, noise)

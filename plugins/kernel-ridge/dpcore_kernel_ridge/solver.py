@@ -2,7 +2,7 @@ r"""Kernel ridge by Cholesky, with errors that are known before any record is.
 
 The coefficients solve :math:`(K+m\lambda)a=y`, positive definite for every dataset. Floating-point
 Cholesky is backward stable (Higham 2002, Theorem 10.4), so that the distance to the exact function
-is bounded by m, kappa, M, lam and the kernel's own error alone.
+is bounded by m, kappa, M, lam and the kernel's own error only.
 """
 
 import math

@@ -25,7 +25,7 @@ def _choices_2(records: int, smoothness: float) -> dict[str, float]:
 
 
 def _choices_3_printed(records: int, smoothness: float) -> dict[str, float]:
-    # As printed: the base is 1/sqrt(m), and the exponent is taken as it stands.
+    # As printed: the base is 1/sqrt(m), and the exponent is taken as it is.
     power = min(1 / 3, 4 * smoothness / (3 + 6 * smoothness))
     epsilon = math.pow(1 / math.sqrt(records), power)
     exponent = -2 / min(4, 3 + 2 * smoothness)

@@ -2,7 +2,7 @@ r"""Error bounds of the paper as calculators, printed and corrected. No privacy 
 
 They are about *one* evaluation with Laplace noise (T10, `questions: 1`), not about a function
 release. Notation: m records, lam, labels in [-M, M], `smoothness` r and `source_norm`
-:math:`\|L_K^{-r}f_\rho\|`, which nobody knows of private data: they are assumptions.
+:math:`\|L_K^{-r}f_\rho\|`, which no one knows of private data: they are assumptions.
 """
 
 import math

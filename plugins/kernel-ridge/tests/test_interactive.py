@@ -121,7 +121,7 @@ def test_the_noise_has_the_covariance_of_the_kernel(together):
     """Whitened by the definition's covariance, noise is standard normal: error rate below 1e-5.
 
     3000 paths at 9 points, one of which is so near another that it is not kept. The sum of all
-    squares is chi-square; each of the 45 mean products has a normal law to within 1e-3.
+    squares is chi-square; each of the 45 mean products has a normal distribution to within 1e-3.
     """
     points = np.random.default_rng(3).uniform(-1, 1, (8, 2))
     points = np.vstack([points, points[2] + 1e-8])
@@ -403,7 +403,7 @@ def test_a_failed_fit_tells_nothing_of_the_records(fail):
 
 
 def test_two_oracles_never_share_coins():
-    with pytest.raises(ContractError, match="coins of its own"):
+    with pytest.raises(ContractError, match="randomness of its own"):
         priced(GaussianProcess()).open(table(40), secret=SecretRandomness.draw())
 
 

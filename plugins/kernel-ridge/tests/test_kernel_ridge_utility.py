@@ -29,7 +29,7 @@ def test_the_printed_constant_lacks_a_factor():
 
 
 def test_theorem_3_holds_with_its_base_corrected_and_not_as_proved():
-    """r = 1/2: with the printed base, (e^eps - 1) M^2 alone is above the claimed m^(-1/3)."""
+    """r = 1/2: with the printed base, (e^eps - 1) M^2 by itself is above the claimed m^(-1/3)."""
     records, rate = 10**8, 1 / 3
     printed = math.pow(records, -rate / 2)
     assert 8 * printed > 8 * math.pow(records, -rate)

@@ -66,6 +66,6 @@ class Affine(FeatureMap):
         return _ROUNDING
 
     def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
-        """The other map's features, drawn from the same coins, behind the constant."""
+        """The other map's features, drawn from the same randomness, behind the constant."""
         scale = math.sqrt(1 - self.intercept**2) / self.features.norm(domain)
         return _Affine(self.features.draw(domain, randomness), self.intercept, scale)

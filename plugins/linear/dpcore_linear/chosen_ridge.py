@@ -69,7 +69,7 @@ class ChosenRidge(SummingLearner):
     """Release the sums once, fit every candidate from them, and choose one by its private loss.
 
     The query `statistics` needs an l2 mechanism, `choice` permute-and-flip or, for less
-    beside Gaussian noise, the exponential mechanism.
+    next to Gaussian noise, the exponential mechanism.
 
     Total, and its sums are exact: see `SummingLearner`. A score is a sum of 1 minus the loss,
     rounded to 30 binary places; predictions are those at coefficients rounded to about 26.
@@ -122,7 +122,7 @@ class ChosenRidge(SummingLearner):
         if state.coefficients is None:
             return statistics
         if state.choice is None:
-            # The second query depends on the first answer alone: adaptive composition allows that.
+            # The second query depends on the first answer only: adaptive composition allows that.
             return attrs.evolve(choice, args={"coefficients": state.coefficients})
         return None
 
@@ -131,11 +131,11 @@ class ChosenRidge(SummingLearner):
         domain = public.domain
         if query.name == "statistics":
             return self.ridge(self.candidates[0], domain).contributions(query, block, public)
-        assert query.args is not None, "an ask carries the candidates"
+        assert query.args is not None, "a query carries the candidates"
         kappa, bound = self.features.norm(domain), domain.label_bound
         features = self.features.drawn(domain, public.randomness)
         rows = row_by_row(features, block.features, self.features.width(domain)) / kappa
-        # Scores are integers of each row alone, so that a
+        # Scores are integers of each row only, so that a
         # record's loss has the same bits in any block.
         integers = integer_rows(rows, block.labels / bound, 1.0, unit_of(1.0))
         predictions = np.column_stack(

@@ -86,7 +86,7 @@ class ClippedGradient(SummingLearner):
         loss: `squared`, or `logistic` for two classes: h then is twice the logistic loss.
         batch: About how many records a step sees, b; all of them if None. Every record is seen with
             probability b / n, n their public number or limit, drawn anew for each step by secret
-            coins. Sums are divided by b, whatever was drawn.
+            randomness. Sums are divided by b, whatever was drawn.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.clipped_gradient",)
@@ -116,7 +116,7 @@ class ClippedGradient(SummingLearner):
     def queries(self, public: Public) -> tuple[Query, ...]:
         """The gradient, once a step."""
         _count(public.domain)
-        # Twice the logistic loss is a loss for labels -1 and +1 alone.
+        # Twice the logistic loss is a loss for labels -1 and +1 only.
         need(
             self.loss != "logistic" or public.domain.classes == 2,
             UnfitTargetError,
@@ -219,7 +219,7 @@ class ClippedGradientBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """For each relation; a label alone may do less."""
+        """For each relation; a label by itself may do less."""
         assert isinstance(learner, ClippedGradient)
         clip = learner.scaled_clip(public.domain)
         # Features fixed, a clipped residual moves no
@@ -237,6 +237,6 @@ class ClippedGradientBound(SensitivityBound):
 
 
 def _weights(query: Query) -> NDArray[np.float64]:
-    assert query.args is not None, "an ask carries the weights"
+    assert query.args is not None, "a query carries the weights"
     weights: NDArray[np.float64] = query.args["weights"]
     return weights

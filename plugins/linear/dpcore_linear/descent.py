@@ -1,4 +1,4 @@
-r"""Gradient descent on released gradients: the public side, a function of answers alone.
+r"""Gradient descent on released gradients: the public side, a function of answers only.
 
 .. math:: w \leftarrow w-\eta\,g/n,\qquad \text{published: the mean of the later half}
 
@@ -47,7 +47,7 @@ class Steps:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Descent:
-    """Where a descent stands.
+    """Where a descent is.
 
     Args:
         records: What the gradient's sum is divided by: a public number.

@@ -53,7 +53,7 @@ class Design(FeatureMap):
         return up(math.sqrt(1 + len(domain.columns)), roundings=3)
 
     def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
-        """The same rows whatever the coins."""
+        """The same rows whatever the randomness."""
         return _Rows(_places(domain))
 
 
@@ -164,7 +164,7 @@ def _places(domain: Domain) -> NDArray[np.intp]:
 
 
 def row_products(rows: NDArray[np.float64], theta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """PRIVATE: rows @ theta, with the same bits wherever a row stands."""
+    """PRIVATE: rows @ theta, with the same bits wherever a row is."""
     total = np.zeros(rows.shape[0])
     # By entry: the last bits of a matrix product would depend on the other rows of a block.
     for column, weight in zip(rows.T, theta, strict=True):

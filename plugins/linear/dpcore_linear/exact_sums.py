@@ -42,7 +42,7 @@ class Sums(NamedTuple):
 
 @attrs.frozen(kw_only=True)
 class GramUnits:
-    """What the integers count, from public facts alone.
+    """What the integers count, from public facts only.
 
     Args:
         kappa: Rows are at most this long. label_bound: M. width: d.
@@ -190,7 +190,7 @@ class GramUnits:
         """PRIVATE: every record's vector, shape (n, size)."""
         rows, values = self.integers(features, labels)
         # The matrix is symmetric: its upper triangle,
-        # weighted by 41/29 < sqrt(2), stands for both halves.
+        # weighted by 41/29 < sqrt(2), represents both halves.
         first, second = np.triu_indices(self.width, 1)
         integers = np.hstack(
             [

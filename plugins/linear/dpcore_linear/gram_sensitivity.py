@@ -27,7 +27,7 @@ def statistics_replace_one(kappa: float, label_bound: float, a: float, w: float)
     """
     need_positive("statistics_replace_one", kappa=kappa, label_bound=label_bound, a=a, w=w)
     gram, moment = kappa * kappa / a, kappa * label_bound / w
-    # t is the cosine of two rows of opposite labels at which the vectors lie farthest apart.
+    # t is the cosine of two rows of opposite labels at which the vectors lie most distant apart.
     t = min(1.0, (moment / gram) ** 2 / 2)
     square = 2 * gram * gram * (1 - t * t) + 2 * moment * moment * (1 + t)
     return up(math.sqrt(square), roundings=20)

@@ -45,7 +45,7 @@ _NORMAL = 1000  # powers of two up to here are normal numbers, so that a product
 
 Link = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """What turns scores into what is compared with labels: entry by entry, with the same bits wherever
-an entry stands (no function of numpy's but + - * / sqrt rint promises that)."""
+an entry is (no function of numpy's but + - * / sqrt rint promises that)."""
 
 
 class IntegerRows(NamedTuple):
@@ -100,7 +100,7 @@ def integer_rows(
 
 
 def scores(block: IntegerRows, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """PRIVATE: a . w, exact at weights rounded as in step 2: functions of each row alone. (n,)."""
+    """PRIVATE: a . w, exact at weights rounded as in step 2: functions of each row only. (n,)."""
     integer_weights, places = _integer_weights(weights)
     with np.errstate(over="ignore", under="ignore"):
         return _times_power(block.rows @ integer_weights, -_PLACES - places)
@@ -155,7 +155,7 @@ def _times_power(numbers: NDArray[np.float64], power: int) -> NDArray[np.float64
 
 
 def _integer_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """w' and q, from exponents of public numbers alone."""
+    """w' and q, from exponents of public numbers only."""
     largest = math.frexp(float(np.max(np.abs(weights), initial=0.0)))[1]
     # 2^half bounds sqrt(d), so that the integer weights stay below 2^31 in length (item 2).
     half = ((weights.size - 1).bit_length() + 1) // 2

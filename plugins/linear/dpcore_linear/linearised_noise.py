@@ -1,7 +1,8 @@
 r"""Linearised noise: :math:`z\approx Rg` with g standard normal.
 
 So :math:`\phi\cdot z` has the standard deviation :math:`\|R^T\phi\|`. That is an approximation, for
-noise that is small beside what it is added to; whoever makes such bars says when they are refused.
+noise that is small next to what it is added to; anyone who makes such intervals says when they are
+refused.
 """
 
 from statistics import NormalDist
@@ -18,7 +19,7 @@ from dpcore.shown import in_digits
 @final
 @attrs.frozen(kw_only=True, eq=False)
 class LinearisedNoise(NoiseIntervals):
-    """Noise that is small beside what it was added to, and so nearly normal.
+    """Noise that is small next to what it was added to, and so nearly normal.
 
     Args:
         root: R, shape (width, degrees).

@@ -4,7 +4,7 @@ Lemma (the Hessian is free). Of rows :math:`\|\phi\|\le1` and labels y in [0, 1]
 number in [0, 1] and :math:`r=|y-p|`. Then :math:`(\phi(y-p),\ c\,r(1-r)\,\phi\phi^T)` is at most 1
 long for :math:`c^2\le\min_r(1+r)/(r^2(1-r))=\varphi^5`, phi the golden ratio: so
 :math:`c=\varphi^{5/2}`, at :math:`r=(\sqrt5-1)/2`. For y in {0, 1}, :math:`r(1-r)=p(1-p)`, the
-weight of the Hessian. With :math:`d\,(y-p)^2\phi\phi^T` beside it, it is at most
+weight of the Hessian. With :math:`d\,(y-p)^2\phi\phi^T` next to it, it is at most
 :math:`\sqrt{1+d^2}` long.
 
 Each step asks for both at public coefficients, and the core clips what a record adds to that
@@ -60,7 +60,7 @@ SQUARES = 0.25
 _FRACTIONS = (0.1, 0.15, 0.15, 0.6)  # of the squares of mu: the last step gives the answer
 _LONGEST = 4.0  # times the root of p: the longest step, for rows at most 1 long
 _DESIGN = Design()
-_OFF = math.nextafter(math.sqrt(2.0), 0.0)  # weighs what stands for both halves of a matrix
+_OFF = math.nextafter(math.sqrt(2.0), 0.0)  # weighs what represents both halves of a matrix
 
 
 class _Step(NamedTuple):
@@ -98,7 +98,7 @@ class LogisticTable(CoefficientTable, SummingLearner, Conversation):
 
     Args:
         level: With what probability an interval holds.
-        interval: What intervals cover: the `noise` alone, or sampling error too (`population`,
+        interval: What intervals cover: the `noise` only, or sampling error too (`population`,
             `both`), for which the domain says how records were `sampled`. By default both, and of a
             census the noise.
     """
@@ -150,7 +150,7 @@ class LogisticTable(CoefficientTable, SummingLearner, Conversation):
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record its score and its part of the Hessian, at given coefficients."""
-        assert query.args is not None, "an ask carries coefficients"
+        assert query.args is not None, "a query carries coefficients"
         domain = public.domain
         rows = _DESIGN.drawn(domain, public.randomness)(block.features) / _DESIGN.norm(domain)
         # Of labels -1 and +1: y - p, in [-1, 1] whatever the score is.
@@ -226,13 +226,13 @@ def _newton(theta: NDArray[np.float64], answer: Answer) -> _Step:
 def _products(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """PRIVATE: of each row the upper triangle of its products, as long as the matrix or less."""
     first, second = np.triu_indices(rows.shape[1])
-    # Beside the diagonal an entry stands for two: without the root of 2 it would get the noise of
+    # Next to the diagonal an entry represents two: without the root of 2 it would get the noise of
     # a matrix that is not symmetric.
     return rows[:, first] * rows[:, second] * np.where(first == second, 1.0, _OFF)
 
 
 def _matrix(triangle: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """The symmetric matrix that such a triangle stands for."""
+    """The symmetric matrix that such a triangle represents."""
     first, second = np.triu_indices(width)
     matrix = np.zeros((width, width))
     matrix[first, second] = triangle / np.where(first == second, 1.0, _OFF)

@@ -10,7 +10,7 @@ Identity. With :math:`\tilde G=G+E,\ \tilde b=b+e`, the solution of
 :math:`\tilde\theta-\beta=\tilde G^{-1}(\sum_i\phi_i\varepsilon_i+e-E\beta)`, without any
 linearisation.
 
-A second ask, at :math:`\tilde\theta`, releases
+A second query, at :math:`\tilde\theta`, releases
 :math:`\sum_i(\mathrm{clip}(\varepsilon_i,\pm r)/r)^2\phi_i\phi_i^T`, the Gram
 matrix of shortened rows: two of them have a product >= 0, so that a
 replaced record moves it by at most :math:`\sqrt2\kappa^2`, and one that comes or goes by
@@ -71,7 +71,7 @@ from dpcore_linear.regression import (
 from dpcore_models.solvers.sums import plain
 
 SUMS, MEAT = "sums", "residuals"
-_MEAT_FRACTION = 0.1  # of the squares of mu, for the second ask
+_MEAT_FRACTION = 0.1  # of the squares of mu, for the second query
 _CUTOFF = 4.0  # standard deviations of residuals beyond which they are clipped
 _SHORTEST = 1 / 16  # of M: the least clip of residuals, where noise hides their size
 _EVEN = 1.1  # the largest g^2 of the proof
@@ -105,10 +105,10 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
     Total, and its sums are exact: see `SummingLearner` and `dpcore_linear.exact_sums`.
 
     Args:
-        errors: How sampling error is found: `sandwich`, whatever the errors' law, by a second ask
+        errors: How sampling error is found: `sandwich`, whatever the errors' law, by a second query
             that takes a tenth of the budget; `homoskedastic`, for errors of one variance.
         level: With what probability an interval holds.
-        interval: What intervals cover: the `noise` alone, or sampling error too (`population`,
+        interval: What intervals cover: the `noise` only, or sampling error too (`population`,
             `both`), for which the domain says how records were `sampled`. By default both, and of a
             census the noise.
     """
@@ -147,7 +147,7 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
         # One more number than T9 has, at its sensitivity.
         units = self.units(domain)
         total = Sum(clip=units.add_remove, exponent=units.exponent)
-        # Sampling error is what the second ask is for.
+        # Sampling error is what the second query is for.
         asks_twice = self.errors == "sandwich" and interval != NOISE
         fraction = 1 - _MEAT_FRACTION if asks_twice else 1.0
         shape = (units.size + 1,)
@@ -162,11 +162,11 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
         return (sums, meat)
 
     def ask(self, state: Transcript) -> Query | None:
-        """The sums; then the second ask, at what they give."""
+        """The sums; then the second query, at what they give."""
         query = super().ask(state)
         if query is None or query.name != MEAT:
             return query
-        # The second ask is a function of the first answer: what a record adds to it is bounded
+        # The second query is a function of the first answer: what a record adds to it is bounded
         # whatever these two are.
         solution = self._solution(state.answers[0], state.public)
         bound = state.public.domain.label_bound
@@ -199,7 +199,7 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
         return _DESIGN.drawn(public.domain, public.randomness)(block.features)
 
     def _solution(self, answer: Answer, public: Public) -> _Solution:
-        """theta~ of the released sums, and all that they tell of its errors."""
+        """theta~ of the released sums, and all that they say of its errors."""
         domain, units = public.domain, self.units(public.domain)
         gram, moments = units.parted(answer.value[:-1])
         std = 0.0 if answer.noise_distribution is None else answer.noise_distribution.std
@@ -254,7 +254,7 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
 
 @attrs.frozen(kw_only=True)
 class OrdinaryLeastSquaresBound(SensitivityBound):
-    """T9, whose last number is free by the lemma; kappa^2 for the second ask."""
+    """T9, whose last number is free by the lemma; kappa^2 for the second query."""
 
     learner: ClassVar[type[Learner]] = OrdinaryLeastSquares
 
@@ -293,7 +293,7 @@ class OrdinaryLeastSquaresBound(SensitivityBound):
 
 
 def _arguments(query: Query) -> tuple[NDArray[np.float64], float]:
-    assert query.args is not None, "an ask carries coefficients and reach"
+    assert query.args is not None, "a query carries coefficients and reach"
     return query.args["coefficients"], float(query.args["reach"])
 
 

@@ -1,4 +1,4 @@
-"""Scores of exported staged models. Python and numpy alone: its text is a part of exported files.
+"""Scores of exported staged models. Python and numpy only: its text is a part of exported files.
 
 The map is that of `dpcore_linear.staged_features`, with the same operations in the same order.
 """

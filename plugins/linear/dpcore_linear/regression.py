@@ -33,14 +33,14 @@ from dpcore_linear.design import Design, bases, file_units
 from dpcore_linear.linearised_noise import LinearisedNoise
 
 TOO_FEW = "says nothing: too few records for this budget"
-"""What stands in place of every standard error where the public rule refuses."""
+"""What is in place of every standard error where the public rule refuses."""
 
 _LIKELY = 35.0  # n mu / p^1.5 from which most tables say something
 
 NO_DISTRIBUTION = (
     "says nothing: standard errors are stated for normal noise alone (mechanism gaussian)"
 )
-"""What stands there where the noise has another law."""
+"""What is there where the noise has another law."""
 
 
 def silence(noise_distribution: NoiseDistribution | None, is_hidden: bool) -> str:
@@ -51,7 +51,7 @@ def silence(noise_distribution: NoiseDistribution | None, is_hidden: bool) -> st
 
 
 class CoefficientTable(Learner):
-    """A learner of a `Regression`, of whose table public facts tell when it says nothing."""
+    """A learner of a `Regression`, of whose table public facts say when it says nothing."""
 
     def least_records(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
@@ -98,7 +98,7 @@ class Covariances:
 
 
 def matrix_noise(std: float, vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The covariance of E v, for symmetric noise E of `std` on the diagonal and std/sqrt(2) beside
+    """The covariance of E v, for symmetric noise E of `std` on the diagonal and std/sqrt(2) next to
     it."""
     square = float(vector @ vector)
     product: NDArray[np.float64] = square * np.eye(vector.size) + np.outer(vector, vector)
@@ -151,21 +151,21 @@ class Regression(LinearModel, Described):
     def bse(self) -> NDArray[np.float64]:
         """Standard errors around the population's coefficients, shape (p,).
 
-        They hold the error of sampling and the noise; the noise alone with `interval: noise`; not a
+        They hold the error of sampling and the noise; the noise only with `interval: noise`; not a
         number where the release says nothing.
         """
         return self._errors()[0]
 
     @property
     def noise_errors(self) -> NDArray[np.float64]:
-        """Standard errors from the noise alone, shape (p,); not a number as `bse` is."""
+        """Standard errors from the noise only, shape (p,); not a number as `bse` is."""
         return self._errors()[1]
 
     @property
     def pvalues(self) -> NDArray[np.float64]:
         """Of the test that a coefficient of the population is 0, each by itself; shape (p,)."""
         sizes = np.abs(self.params / self.bse)
-        # Both tails of a normal law.
+        # Both tails of a normal distribution.
         return np.array([math.erfc(size / math.sqrt(2)) for size in sizes])
 
     def conf_int(self, level: float | None = None) -> NDArray[np.float64]:
@@ -185,7 +185,7 @@ class Regression(LinearModel, Described):
 
         Args:
             interval: With what probability the population's line lies between two ends at each row,
-                in columns beside its prediction: shape (n, 3), clipped to the range of the target.
+                in columns next to its prediction: shape (n, 3), clipped to the range of the target.
                 It is about the mean of such records, not about the value of one; infinite where the
                 release says nothing.
 
@@ -219,7 +219,7 @@ class Regression(LinearModel, Described):
         first = bases(self.domain)
         compared = f"; categories compare with {', '.join(first)}" if first else ""
         noise = f"noise only: the same fit to these records without noise{compared}"
-        # Nobody but the publisher can know how the records were chosen.
+        # No one but the publisher can know how the records were chosen.
         premise = "records that are independent draws from the population"
         if isinstance(size := self.domain.sampled, int):
             premise = f"records drawn without regard to their values from a population of {size}"
@@ -276,7 +276,7 @@ class Regression(LinearModel, Described):
 
     def summary(self) -> str:
         """The table as text: coefficient, standard error, z, p value, interval of the population,
-        and which share of the variance is noise."""
+        and which proportion of the variance is noise."""
         headings = self._headings()
         lines = align([headings, *self._rows()], range(1, len(headings)))
         return "\n".join([f"{self.method}: {self.domain.target}", *lines, self._sentence()])
@@ -329,7 +329,7 @@ class Regression(LinearModel, Described):
 def noise_intervals_of(
     domain: Domain, covariances: Covariances | None, reason: str
 ) -> NoiseIntervals:
-    """Of predictions, from the noise alone."""
+    """Of predictions, from the noise only."""
     if covariances is None:
         return NoIntervals(reason=reason)
     values, vectors = np.linalg.eigh(covariances.noise)

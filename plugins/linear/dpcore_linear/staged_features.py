@@ -137,7 +137,7 @@ class StagedFeatures(Features):
     ) -> NDArray[np.float64]:
         """The features of a few rows, shape (width, n): long columns are quicker than short rows.
 
-        Every entry is made of its own row's by the same operations, wherever it stands.
+        Every entry is made of its own row's by the same operations, wherever it is.
 
         Args:
             z: The encoded columns, shape (p, n); overwritten.
@@ -152,7 +152,7 @@ class StagedFeatures(Features):
         end = 1 + len(z)
         main = np.multiply(z, self.scales[:, None], out=columns[1:end])
         if self.quadratic:
-            # A pair i < j stands for (i, j) and (j, i): hence the root of 2.
+            # A pair i < j represents (i, j) and (j, i): hence the root of 2.
             pair_factors = _PAIRS * math.sqrt(2) * main
             for first, indices in zip(pair_factors, partners.of_pairs, strict=True):
                 rows = main[indices]  # a view where all that follow are of other columns

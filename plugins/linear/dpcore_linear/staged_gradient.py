@@ -56,7 +56,7 @@ from dpcore_linear.integers import (
 )
 from dpcore_linear.staged_features import INTERCEPT, Layout, StagedFeatures
 
-_STANDARDISE, _SCREEN = 0.10, 0.30  # shares of the budget; the fit has the rest
+_STANDARDISE, _SCREEN = 0.10, 0.30  # fractions of the budget; the fit has the rest
 _MEANS, _SQUARES = 0.5, 0.15  # norms of clipped rows over the root of the number of columns
 _FLOOR = 0.2
 
@@ -78,12 +78,12 @@ class _Recipe:
 
     @property
     def standardise(self) -> float:
-        """Share of the means and squares together."""
+        """Proportion of the means and squares together."""
         return _STANDARDISE if self.layout.numeric.size else 0.0
 
     @property
     def fit(self) -> float:
-        """Share of the last stage."""
+        """Proportion of the last stage."""
         return 1 - self.standardise - _SCREEN
 
     @property
@@ -105,7 +105,7 @@ class _Recipe:
     def queries(self) -> tuple[Query, ...]:
         """The plan: `means` and `squares` once each, then `screen` and `fit` once a step."""
         numeric = self.layout.numeric.size
-        # Means and squares halve the share of the standardising stage.
+        # Means and squares halve the proportion of the standardising stage.
         half = self.standardise / 2
         plan = []
         if numeric:
@@ -134,7 +134,7 @@ class _Recipe:
 
     def screened(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """a'_j: larger where the screen found an effect."""
-        # Released weights alone: the screen's result is post-processing and costs nothing more.
+        # Released weights only: the screen's result is post-processing and costs nothing more.
         effects = np.abs(weights[1:])
         typical = math.sqrt(float(np.mean(effects**2)))
         relative = effects / typical if typical > 0 else np.ones(effects.shape)
@@ -190,7 +190,7 @@ class StagedModel(ShownModel):
         return np.asarray((2 * predictions - 1) * self.domain.label_bound)
 
     def exported(self) -> tuple[ModuleType, dict[str, Any]]:
-        """A module of numpy alone whose `score` gives the same scores, and the values it takes."""
+        """A module of numpy only whose `score` gives the same scores, and the values it takes."""
         layout = self.features.layout
         return portable, {
             "bound": self.domain.label_bound,
@@ -254,7 +254,7 @@ class StagedGradient(SummingLearner):
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record what the query's name says."""
-        assert query.args is not None, "an ask carries what earlier answers fixed"
+        assert query.args is not None, "a query carries what earlier answers fixed"
         if query.name in ("means", "squares"):
             numeric = block.features[:, _Recipe.of(public).layout.numeric]
             return numeric if query.name == "means" else (numeric - query.args["means"]) ** 2
@@ -267,12 +267,12 @@ class StagedGradient(SummingLearner):
         """PRIVATE: their sum; of gradients, by products of integers."""
         if query.name in ("means", "squares"):
             return super().partial(query, block, public)
-        assert query.args is not None, "an ask carries the weights"
+        assert query.args is not None, "a query carries the weights"
         return clipped_gradients(self._rows(query, block, public), query.args["weights"])
 
     def _rows(self, query: SumQuery, block: Records, public: Public) -> IntegerRows:
         """PRIVATE: once for all steps of a stage."""
-        assert query.args is not None, "an ask carries what earlier answers fixed"
+        assert query.args is not None, "a query carries what earlier answers fixed"
         args, exponent = query.args, query.sum.unit
         key = (args["means"], args["variances"], args["scales"])
 

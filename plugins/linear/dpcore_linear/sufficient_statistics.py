@@ -124,8 +124,8 @@ class SufficientStatistics(SummingLearner, OneShot):
         """Lam, given the least eigenvalue of the clipped matrix.
 
         Args:
-            noise_distribution: The law of the noise, which is read where a person is the unit; else
-                the noise is that of the planned budget.
+            noise_distribution: The distribution of the noise, which is read where a person is the
+                unit; else the noise is that of the planned budget.
         """
         if self.total_regularization is not None:
             return self.total_regularization
@@ -140,7 +140,7 @@ class SufficientStatistics(SummingLearner, OneShot):
         return max(noise * longest - least, 1e-9 * noise)
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
-        """With error bars, by the law of the noise."""
+        """With confidence intervals, by the distribution of the noise."""
         answer = answers["statistics"]
         return self._fit_model(answer.value, public, answer.noise_distribution)
 

@@ -1,4 +1,6 @@
-"""Sums of clipped gradients and rows are exact: the kit's laws, and what a plan then claims."""
+"""Sums of clipped gradients and rows are exact: the conformance suite's laws, and what a plan then
+claims.
+"""
 
 import attrs
 import numpy as np

@@ -137,7 +137,7 @@ def test_sampled_steps_reach_the_least_squares_solution(adjacency):
 
 @attrs.frozen(kw_only=True)
 class Understated(ClippedGradientBound):
-    """Wrong: a share of what a record moves."""
+    """Wrong: a proportion of what a record moves."""
 
     share: float = 0.7
 
@@ -161,7 +161,9 @@ def test_the_falsifier_breaks_a_bound_that_is_too_small_and_no_other(adjacency):
 @pytest.mark.slow
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
 def test_outputs_of_sampled_steps_stay_below_their_price_and_break_a_smaller_one(adjacency):
-    """The kit's own attack on what a sampling spares; a chance of 5e-5 to fail wrongly."""
+    """The conformance suite's own attack on what a sampling spares; a chance of 5e-5 to fail
+    wrongly.
+    """
     known = {"exact": 4} if adjacency.replaces else {"limit": 4}
     learner = _learner(2, steps=1)
     for bound, outcome in (

@@ -85,8 +85,8 @@ def test_no_pair_of_a_small_universe_moves_the_sums_further_than_claimed(half):
 
 
 def test_the_last_number_is_free_and_no_longer_is_a_little_later():
-    """The lemma over lengths, angle and labels: T9 alone bounds the longer vector up to the weight
-    that is used, and the weight is the largest that a record which comes or goes allows."""
+    """The lemma over lengths, angle and labels: T9 by itself bounds the longer vector up to the
+    weight that is used, and the weight is the largest that a record which comes or goes allows."""
     kappa, bound, a, w = 1.3, 0.7, 1.1, 0.9
 
     def moved(x, v):
@@ -101,7 +101,7 @@ def test_the_last_number_is_free_and_no_longer_is_a_little_later():
     starts = rng.normal(size=(40, 5)) * [3, 3, 3, 3, 2]
     best = max(-optimize.minimize(lambda x: -moved(x, v), x, tol=1e-12).fun for x in starts)
     assert 0.999 < best / statistics_replace_one(kappa, bound, a, w) <= 1 + 1e-9
-    # all lengths and labels of one record; and of one whose label alone is replaced
+    # all lengths and labels of one record; and of one whose label by itself is replaced
     lengths, labels = np.meshgrid(np.linspace(0, kappa, 201), np.linspace(-bound, bound, 201))
 
     def longest(v):
@@ -160,7 +160,7 @@ def test_the_second_ask_is_bounded_and_attained_over_a_small_universe():
     vectors = np.array([sums_of(([[a]], [y]), public, query) for a, y in universe])
     assert 0.999 < np.linalg.norm(vectors, axis=1).max() / claim(public, ADD_REMOVE, 1) <= 1
     apart = np.linalg.norm(vectors[:, None] - vectors, axis=2).max()
-    # rows (1, -1) and (1, 1) are at a right angle: the farthest two matrices of rank one
+    # rows (1, -1) and (1, 1) are at a right angle: the most distant two matrices of rank one
     assert 0.999 < apart / claim(public, REPLACE_ONE, 1) <= 1
 
 

@@ -125,7 +125,7 @@ def test_intervals_follow_how_records_were_sampled(outcome):
     full = independent.bse**2 - independent.noise_errors**2
     assert np.allclose(sampled, 0.2 * full, rtol=0.01)
     assert "population of 25000" in finite.description().tables["coefficients"].population.covers
-    # A census has one ask, and no other bar than that of the noise.
+    # A census has one query, and no other bar than that of the noise.
     assert np.array_equal(census.bse, census.noise_errors)
     figures = census.description().tables["coefficients"]
     assert figures.population is None
@@ -277,7 +277,9 @@ def test_a_plan_says_below_how_many_records_a_table_says_nothing():
 
 
 def test_a_few_intervals_hold_through_whole_runs():
-    """10 runs by the door, 20 slopes: at .95 fewer than 15 covers have a chance below 1e-3."""
+    """10 runs by the release boundary, 20 slopes: at .95 fewer than 15 covers have a chance below
+    1e-3.
+    """
     truth, hits = np.array([*LINE.values()])[1:3], 0
     for seed in range(10):
         low, high = fit(wages(3000, seed), seed=seed).model.conf_int().T
@@ -312,5 +314,5 @@ def test_intervals_cover_the_populations_slopes(learner, size, count, epsilon, w
     assert 0.93 <= result.cover.mean() <= 0.97, str(result)
     assert result.cover.min() >= 0.92, str(result)
     assert result.refused < 0.05
-    # what the noise alone would cover is less: the difference is what this table adds
+    # what the noise by itself would cover is less: the difference is what this table adds
     assert result.noise_cover.mean() < result.cover.mean()

@@ -1,6 +1,6 @@
 """What several plugins share and the core never imports: solvers, theorems, frames of learners.
 
-Beside them the choice among learners and the random features, which specs name without a dot: they
+Next to them the choice among learners and the random features, which specs name without a dot: they
 were the core's before.
 """
 

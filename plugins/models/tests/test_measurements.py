@@ -1,4 +1,6 @@
-"""The residual basis: lengths by brute force, least squares by pseudo-inverse, counts, bars."""
+"""The residual basis: lengths by brute force, least squares by pseudo-inverse, counts,
+intervals.
+"""
 
 import functools
 import itertools
@@ -83,7 +85,7 @@ def test_a_person_of_two_records_moves_at_most_twice_the_larger_length(name):
 
 def test_a_replaced_record_moves_more_than_root_two_of_the_length_of_binary_columns():
     only_pairs = Workload((2,) * 8, pairs(8), total_known=True)
-    # Weight on pairs alone: noise of the columns themselves is nearly without limit.
+    # Weight on pairs only: noise of the columns themselves is nearly without limit.
     noise = np.where([len(subset) == 1 for subset in only_pairs.subsets], 1e9, 1.0)
     residuals = Residuals.of(only_pairs, noise)
     found = max(

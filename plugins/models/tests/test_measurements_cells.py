@@ -1,4 +1,6 @@
-"""Tables of measured cells: least squares by the explicit pseudo-inverse, errors, joint bars."""
+"""Tables of measured cells: least squares by the explicit pseudo-inverse, errors, joint
+intervals.
+"""
 
 import itertools
 import math
@@ -24,7 +26,7 @@ CASES = {
         open_columns=frozenset({1}),
         total=9,
     ),
-    "totals alone": CellTables(sizes=(3, 1, 2), tables=((0, 1), (2,)), factors=(1.0, 4.0)),
+    "totals only": CellTables(sizes=(3, 1, 2), tables=((0, 1), (2,)), factors=(1.0, 4.0)),
     "apart": CellTables(
         sizes=(3, 2), tables=((0,), (0, 1)), factors=(1.0, 4.0), open_columns=frozenset({1})
     ),

@@ -18,16 +18,16 @@ provides = {
         "ntk.eta_min": "dpcore_ntk.printed:PromisedBound",
         "ntk.regression": "dpcore_ntk.regression:RegressionBound",
     },
-    # Gaussian sampling made sound, and as printed, private under a promise alone.
+    # Gaussian sampling made sound, and as printed, private under a promise only.
     # Specs name the sound one without a dot, as they did when it was the core's.
     "mechanisms": {
         "gaussian_sampling": "dpcore_ntk.gaussian_sampling:GaussianSampling",
         "ntk.gram_sampling": "dpcore_ntk.gram_sampling:GramSampling",
     },
-    # The smallest spec of each; `equation_1` runs under `dpcore reproduce` alone.
+    # The smallest spec of each; `equation_1` runs under `dpcore reproduce` only.
     "examples": {"ntk.*": "examples/*.yaml"},
     "theory": "dpcore_ntk.statements:STATEMENTS",
-    # What stands for Figure 1.
+    # What represents Figure 1.
     "experiments": {"ntk/*": "experiments/*.yaml"},
     "methods": {
         "ntk.digits": "dpcore_ntk.experiment_methods:digits",

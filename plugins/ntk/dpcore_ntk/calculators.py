@@ -20,7 +20,7 @@ def matrix_movement_printed(
 ) -> float:
     r"""psi of Condition 5.5 with the constant 1: :math:`\sqrt n\,\sigma^2B^3\beta`.
 
-    Too small: the constant is left out, and sigma^2 stands where s belongs.
+    Too small: the constant is left out, and sigma^2 is where s belongs.
     """
     return math.sqrt(records) * weight_variance * norm**3 * radius
 

@@ -102,8 +102,8 @@ class Central(OneShot):
 
     Args:
         neurons: m; infinitely many, for which S = I, if None.
-        intercept: w0 in [0, 1), the share of the norm that goes to a constant input, without which
-            only squares and products of columns are seen; 0 for the paper's kernel.
+        intercept: w0 in [0, 1), the proportion of the norm that goes to a constant input, without
+            which only squares and products of columns are seen; 0 for the paper's kernel.
         rate: eta in (0, 2); 0.1 min(1, mu) if None, mu being the budget's.
         clip: L > 0: a residual at the longest x counts up to this.
         passes: P, over the records in one order, which the runtime has shuffled.

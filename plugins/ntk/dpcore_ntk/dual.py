@@ -97,7 +97,7 @@ def asked(
     Args:
         largest: No entry of the kernel matrix is larger.
     """
-    # Only kernels that bound their entries tell a mechanism the range of them.
+    # Only kernels that bound their entries say a mechanism the range of them.
     within = None if largest is None else (-largest, largest)
     count, width = public.domain.records, public.domain.width
     square = (count, count)

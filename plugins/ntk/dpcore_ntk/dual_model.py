@@ -74,7 +74,7 @@ def dual_coefficients(
         matrix = moments + ridge * np.eye(count)
         return np.asarray(scipy.linalg.solve(matrix, targets, assume_a="sym", check_finite=False))
     values, vectors = scipy.linalg.eigh(moments, check_finite=False)
-    # Eigenvalues at the level of rounding are zeros of M: their inverses would be noise alone.
+    # Eigenvalues at the level of rounding are zeros of M: their inverses would be noise only.
     nonzero = values > count * 2.0**-52 * max(float(values[-1]), 0.0)
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=nonzero)
     alpha = vectors @ (inverse[:, None] * (vectors.T @ targets))

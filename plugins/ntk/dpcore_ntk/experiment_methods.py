@@ -1,4 +1,4 @@
-r"""Algorithm 2 as printed, for the experiment that stands for Figure 1. Not private.
+r"""Algorithm 2 as printed, for the experiment that represents Figure 1. Not private.
 
 :math:`\tilde K=\frac1k\sum gg^T`, g ~ N(0, K), with k of equation (1), inputs with truncated
 Laplace noise, and one coefficient vector for each class against the rest.

@@ -108,7 +108,7 @@ class GaussianSampling(Mechanism):
         )
 
     def refusal(self, query: Query) -> str:
-        """A lam0 below what floats tell from 0 beside K: some K + lam0 I would not be definite.
+        """A lam0 below what floats say from 0 next to K: some K + lam0 I would not be definite.
 
         Of n rows with K_ii <= kappa^2, the computed K is off by at most n times the error of one
         entry, and Cholesky succeeds on eigenvalues above about n^2 u (kappa^2 + lam0) (Higham,
@@ -122,7 +122,7 @@ class GaussianSampling(Mechanism):
         if self.lam0 is None or self.lam0 >= smallest_ridge:
             return ""
         return (
-            f"lam0={self.lam0!r} is lost beside the entries of the matrix of {query.name!r}: a "
+            f"lam0={self.lam0!r} is lost next to the entries of the matrix of {query.name!r}: a "
             f"lam0 of {smallest_ridge:.3g} or more is needed"
         )
 

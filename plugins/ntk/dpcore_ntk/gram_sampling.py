@@ -13,7 +13,7 @@ at most :math:`m^2/2` times the largest :math:`f''` on [-M, M], where
 :math:`f''(m)=\frac1{2(1+m)^2}+\frac{\alpha-1}{2(1-(\alpha-1)m)^2}`. Exchanging K and K' changes
 nothing. QED
 
-Without the promise there is no such bound: where K is singular and K' is not, one event tells them
+Without the promise there is no such bound: where K is singular and K' is not, one event says them
 apart with certainty.
 
 Source: Gu, Liang, Sha, Shi & Song (2024), Algorithm 1 and Lemma 5.4, whose promise it is; Gil,

@@ -1,6 +1,6 @@
 r"""Inputs of the kernel: encoded rows, behind a constant where it is to see means and slopes.
 
-The kernel is even, K(-x, z) = K(x, z): of centred columns it sees products and squares alone. With
+The kernel is even, K(-x, z) = K(x, z): of centred columns it sees products and squares only. With
 :math:`x\mapsto(w_0B,\ \sqrt{1-w_0^2}\,x)`, which is no longer than B, it sees 1, x and their
 products, and is the kernel of neurons with a bias.
 """
@@ -34,7 +34,7 @@ class Inputs:
     """What the kernel is a function of.
 
     Args:
-        intercept: w0 in [0, 1): the constant's share of the norm; 0 for none.
+        intercept: w0 in [0, 1): the constant's proportion of the norm; 0 for none.
     """
 
     domain: Domain

@@ -1,8 +1,8 @@
 r"""Public neurons: the matrix S behind the kernel :math:`K(x,z)=(x\cdot z)(x^TSz)`.
 
 For a layer of m quadratic neurons with standard normal weights, :math:`S=\frac1m\sum w_rw_r^T`;
-its expectation, the kernel of infinitely many, has S = I. S is public: drawn from public coins.
-It is kept as a factor R with :math:`S=R^TR`, at most as many rows as columns, so that
+its expectation, the kernel of infinitely many, has S = I. S is public: drawn from public
+randomness. It is kept as a factor R with :math:`S=R^TR`, at most as many rows as columns, so that
 
 .. math:: K(x,z)=F(x)\cdot F(z),\qquad F(x)=x\otimes Rx,\qquad
           \|F(x)\|^2=\|x\|^2\,x^TSx\le\lambda_{\max}(S)\,\|x\|^4 .

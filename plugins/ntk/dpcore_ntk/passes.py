@@ -75,7 +75,7 @@ def clipped_passes(
             pulls = rate * _substitute(residuals, gram, rate, clip)
             state -= _weigh_features(pulls, x, z)
             if mean is not None:
-                # A step enters every state after it: its share of
+                # A step enters every state after it: its proportion of
                 # the mean is that of the states to come.
                 fractions = (total - steps - np.arange(len(x))) / total
                 mean -= _weigh_features(pulls * fractions[:, None], x, z)
@@ -213,6 +213,6 @@ def rounding(
     residual += 2 * rate * block * gamma(block + width + rank + 8) * clip + state
     limit = 4 * feature * size + gamma(8) * clip
     error = up(steps * rate * (residual + limit) + 2 * state, roundings=5000)
-    # The analysis of the limits must hold, and the error must be small beside the movement.
+    # The analysis of the limits must hold, and the error must be small next to the movement.
     is_certified = feature * size <= clip / 8 and error <= min(0.5, rate * clip * passes / 50)
     return error if is_certified else math.inf

@@ -122,7 +122,7 @@ class PromisedBound(SensitivityBound):
         )
 
     def assumption_holds(self, records: Records, learner: Learner, public: Public) -> bool:
-        """Whether made-up records keep the promise."""
+        """Whether synthetic records keep the promise."""
         assert isinstance(learner, Printed)
         hidden = learner.drawn(public).hidden(records.features)
         # For audits on synthetic records: a pair that breaks the promise is no counterexample.

@@ -57,7 +57,7 @@ STATEMENTS = {
         source=f"{_PAPER}, Fact A.4",
         printed=_fact_a_4_printed,
         corrected=_fact_a_4,
-        wrong="3 sigma^2 stands for 3 sigma^4",
+        wrong="3 sigma^2 represents 3 sigma^4",
         symbols=_SYMBOLS,
     ),
     "ntk/condition_5_5": Statement(
@@ -65,7 +65,7 @@ STATEMENTS = {
         source=f"{_PAPER}, Condition 5.5 and E.13",
         printed=calculators.matrix_movement_printed,
         corrected=matrix_movement,
-        wrong="the constant is left out, and sigma^2 stands where s belongs",
+        wrong="the constant is left out, and sigma^2 is where s belongs",
         symbols=_SYMBOLS,
     ),
     "ntk/definition_5_2": Statement(
@@ -88,7 +88,7 @@ STATEMENTS = {
         source=f"{_PAPER}, Lemma 4.3",
         printed=error_bounds.prediction_error_printed,
         corrected=error_bounds.prediction_error,
-        wrong="constants are left out; sigma^2 stands for s, and rho needs n^2 where n is enough",
+        wrong="constants are left out; sigma^2 represents s, and rho needs n^2 where n is enough",
         symbols=_SYMBOLS,
     ),
     "ntk/lemma_5_7": Statement(

@@ -82,7 +82,7 @@ class Targets:
 def of_indicators(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probabilities of several classes, of estimates of their indicators, shape (n, classes).
 
-    Estimates below 0 count as 0; a row of such alone says the same of every class.
+    Estimates below 0 count as 0; a row of such by itself says the same of every class.
     """
     positive_parts = np.maximum(outputs, 0.0)
     total = positive_parts.sum(axis=1, keepdims=True)

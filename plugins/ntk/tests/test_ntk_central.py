@@ -257,7 +257,7 @@ def test_the_longest_state_is_nearly_attained():
 
 
 def test_a_constant_input_shows_the_kernel_slopes():
-    """An even kernel cannot tell x from -x; with a constant it can, and rows stay in the norm."""
+    """An even kernel cannot say x from -x; with a constant it can, and rows stay in the norm."""
     public = facts(400, norm=1.0)
     rng = np.random.default_rng(8)
     rows = rng.uniform(-1, 1, (400, 2)) / np.sqrt(2)

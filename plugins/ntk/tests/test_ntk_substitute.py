@@ -1,4 +1,4 @@
-"""What stands for Figure 1: its parts are Algorithm 2's, and it claims the shape alone."""
+"""What represents Figure 1: its parts are Algorithm 2's, and it claims the shape only."""
 
 import math
 

@@ -9,8 +9,8 @@ loss at any outcome is at most
 .. math:: \log(1+\beta/\Lambda)+\mu R+\mu^2/2 .
 
 R is the length of :math:`b/\sigma` on the span of the rows that differ. It has a chi law with one
-degree of freedom where a record comes or goes, or its label alone changes, with two where another
-takes its place; :math:`\mu` is C, or 2C where a record is replaced, over :math:`\sigma`.
+degree of freedom where a record comes or goes, or its label by itself changes, with two where
+another takes its place; :math:`\mu` is C, or 2C where a record is replaced, over :math:`\sigma`.
 
 Proof. For the other dataset the same :math:`\theta` belongs to :math:`b-g`, g the difference of the
 records' gradients: a vector in that span, at most :math:`\mu\sigma` long, *that depends on b*. So

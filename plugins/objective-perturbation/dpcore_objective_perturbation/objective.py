@@ -82,7 +82,7 @@ class ObjectiveQuery(ProcessQuery):
             else:
                 break
             theta, slope, second = candidate, slope_there, second_there
-        # Gradient steps alone are proved to arrive; a kink may keep Newton's from it.
+        # Gradient steps by itself are proved to arrive; a kink may keep Newton's from it.
         rate = 1 / (len(rows) * self.curvature + self.ridge)
         while float(np.linalg.norm(slope)) > limit:
             theta = theta - rate * slope

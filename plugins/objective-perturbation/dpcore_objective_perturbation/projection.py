@@ -4,7 +4,7 @@ With enough random Fourier features for :math:`\phi` these are M Gaussian proces
 as in Lee, Park & Ahn (2025), arXiv:2507.17544 (abstract; nothing is coded as printed there).
 
 Claim: rows are at most as long as those of the other map, *because they are projected on that
-ball*: :math:`\|z(x)\|^2` is :math:`\|\phi(x)\|^2\chi^2_M/M` over the coins, which no constant
+ball*: :math:`\|z(x)\|^2` is :math:`\|\phi(x)\|^2\chi^2_M/M` over the randomness, which no constant
 bounds.
 """
 
@@ -67,7 +67,7 @@ class RandomProjection(FeatureMap):
         return self.features.norm(domain)
 
     def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
-        """The other map's features, and a normal matrix, from public coins."""
+        """The other map's features, and a normal matrix, from public randomness."""
         shape = (self.features.width(domain), self.count)
         matrix = shared(randomness.stream("projection").normal(shape) / math.sqrt(self.count))
         return _Projected(self.features.draw(domain, randomness), matrix, self.norm(domain))

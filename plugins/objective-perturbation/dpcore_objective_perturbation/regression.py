@@ -139,11 +139,12 @@ class RegressionBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Regression, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """B/Lam or 2B/Lam; refused where the minimiser's error is not small beside it."""
+        """B/Lam or 2B/Lam; refused where the minimiser's error is not small next to it."""
         objective = learner.objective(public.domain)
         one = up(objective.slope / objective.ridge, roundings=3)
         relation, value = ByRelation(add_remove=one, replace_one=2 * one).under(adjacency)
-        # The error at the longest term that the kit tries; a release charges that of its own term.
+        # The error at the longest term that the conformance suite tries; a release charges that of
+        # its own term.
         error = objective.tolerance(100 * objective.slope * query.real_size) / objective.ridge
         if not error < value / 8:
             return Refused(

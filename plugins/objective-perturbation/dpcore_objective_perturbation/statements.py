@@ -1,4 +1,4 @@
-"""What two papers print, beside the curve of `event`; papers' forms are as other papers restate
+"""What two papers print, next to the curve of `event`; papers' forms are as other papers restate
 them, since their texts were not at hand.
 """
 

@@ -324,7 +324,7 @@ def test_projected_rows_stay_on_the_ball_of_the_other_map():
         inner.drawn(facts.domain, facts.randomness)(rows) @ drawn.matrix, axis=1
     )
     assert unbounded.max() > 1.05
-    # A row alone has the same features, to the last bit.
+    # A row by itself has the same features, to the last bit.
     assert (drawn(rows[3:4]) == drawn(rows)[3:4]).all()
 
 

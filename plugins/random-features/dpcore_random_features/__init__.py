@@ -27,7 +27,7 @@ provides = {
     },
     # Algorithm 1's noise, as printed.
     "mechanisms": {"random_features.real_noise": "dpcore_random_features.real_noise:RealNoise"},
-    # A spec for each sound learner; what is printed runs under `dpcore reproduce` alone.
+    # A spec for each sound learner; what is printed runs under `dpcore reproduce` only.
     "examples": {"random_features.*": "examples/*.yaml"},
     # Tables 1 and 2 and Figures 1-8, as the published code runs them, where there is one.
     "experiments": {"random_features/*": "experiments/*.yaml"},

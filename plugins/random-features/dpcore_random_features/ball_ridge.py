@@ -59,7 +59,7 @@ class BallRidgeLearner(CertifiedRegression):
 class BallRidgeBound(CertifiedBound):
     """T6(a) for `random_features.ball_ridge`, or T1 where the ball's diameter is no more.
 
-    Answers for add/remove, for label changes alone, and with the replace-one claim for every other
+    Answers for add/remove, for label changes only, and with the replace-one claim for every other
     replacement.
     """
 

@@ -40,7 +40,7 @@ class HuberRidgeLearner(HuberRegression):
 class HuberRidgeBound(CertifiedBound):
     """T6(b) for `random_features.huber_ridge`.
 
-    Answers for add/remove, for label changes alone, and with the replace-one claim for every other
+    Answers for add/remove, for label changes only, and with the replace-one claim for every other
     replacement.
     """
 

@@ -291,7 +291,7 @@ class LiaoLemma9(SensitivityBound):
         )
 
     def assumption_holds(self, records: Records, learner: Learner, public: Public) -> bool:
-        """Of made-up records: labels of norm at most 1, and the smallest eigenvalue."""
+        """Of synthetic records: labels of norm at most 1, and the smallest eigenvalue."""
         assert isinstance(learner, MinNorm)
         # For audits on synthetic records: a pair that breaks an assumption is no counterexample.
         matrix = Waves(*learner.draw(public))(records.features)
@@ -306,7 +306,7 @@ class LiaoLemma9(SensitivityBound):
 class Algorithm1(SensitivityBound):
     """Lemma 9 where Algorithm 1 puts it: real noise on complex coefficients; refuted.
 
-    It goes with the mechanism `random_features.real_noise`, under `dpcore reproduce` alone.
+    It goes with the mechanism `random_features.real_noise`, under `dpcore reproduce` only.
 
     Args:
         eta: In (0, 1/2).

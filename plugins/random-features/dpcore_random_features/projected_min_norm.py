@@ -57,7 +57,7 @@ class ProjectedMinNorm(FeatureRegression):
         """A point of the ball, whatever the records."""
         features = self.features.drawn(public.domain, public.randomness)
         interpolant = fit_min_norm(features, query.shape[0], records.features, records.labels)
-        # Whatever the solver returns is projected: the bound rests on this line alone.
+        # Whatever the solver returns is projected: the bound rests on this line only.
         return into_ball(interpolant, self.radius)
 
 

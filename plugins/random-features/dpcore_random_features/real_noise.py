@@ -1,4 +1,4 @@
-"""Noise on the real part of complex coefficients alone, as Algorithm 1 prints it: not private."""
+"""Noise on the real part of complex coefficients only, as Algorithm 1 prints it: not private."""
 
 from typing import ClassVar
 
@@ -47,14 +47,15 @@ class RealNoise(Executed):
         # this mechanism: no guarantee can come of it.
         if not isinstance(sensitivity.validity, Refuted):
             raise NoClaimError(
-                "noise on the real part alone publishes the imaginary part exactly: take gaussian; "
+                "noise on the real part by itself publishes the imaginary part exactly: take "
+                "gaussian; "
                 "as printed it goes with random_features.algorithm_1"
             )
         mu = up(1.0, roundings=3) / self.noise_multiplier
         return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """Noise on the real parts alone."""
+        """Noise on the real parts only."""
         std, step = self.noise_multiplier * sensitivity.unit, 2 if query.field == "complex" else 1
 
         def draw(count: int, noise: Stream) -> NDArray[np.float64]:

@@ -84,7 +84,7 @@ class RidgeReplaceOne(SensitivityBound):
         records, label_bound = public.domain.records, public.domain.label_bound
         kappa, lam = learner.features.norm(public.domain), learner.regularization
         # The error is that of the route that the learner
-        # takes, and both look at public facts alone.
+        # takes, and both look at public facts only.
         bound = ridge_error if learner.wide(public.domain) else summed_ridge_error
         error = bound(records, query.shape[0], kappa, label_bound, lam)
         # An infinite error means that some dataset of the domain could make Cholesky break down.

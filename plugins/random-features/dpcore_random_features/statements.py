@@ -14,7 +14,7 @@ _SYMBOLS = {"N": "count", "m": "records", "d": "columns"}
 def _theorem_12_printed(
     count: int, records: int, eta: float, epsilon: float, delta_p: float, delta: float
 ) -> float:
-    # Theorem 12 takes Z2 from Lemma 13: the printed theorem stands on the printed lemma.
+    # Theorem 12 takes Z2 from Lemma 13: the printed theorem is on the printed lemma.
     square = utility.lemma_13_printed(count, eta, epsilon, delta_p, delta)
     return utility.theorem_12(count, records, eta, square, delta)
 

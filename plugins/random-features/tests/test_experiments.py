@@ -48,7 +48,7 @@ def test_every_target_is_the_recorded_one():
         found = recorded
         for key in follow(recorded, series.recorded):
             found = found[key]
-        if name.startswith("random_features/table_2"):  # a number, or one with its spread
+        if name.startswith("random_features/table_2"):  # a number, or one with its dispersion
             found = [found[0] if isinstance(found, list) else found]
         assert series.paper == found, (name, series.name)
 

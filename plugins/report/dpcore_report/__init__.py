@@ -1,4 +1,4 @@
-"""One page that shows a published run, a function of `public/` alone; plots; costs of events."""
+"""One page that shows a published run, a function of `public/` only; plots; costs of events."""
 
 provides = {
     # State what events cost, export a model, and write the page of a run or of a ledger.

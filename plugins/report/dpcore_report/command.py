@@ -1,4 +1,4 @@
-"""`dpcore report`: one HTML page of a run, from its public folder alone, or of a ledger."""
+"""`dpcore report`: one HTML page of a run, from its public folder only, or of a ledger."""
 
 import webbrowser
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from dpcore.siblings import sibling
 @click.option(
     "--operator/--no-operator",
     default=False,
-    help="Add what the operator alone may see, in RUN/operator: not covered by the guarantee.",
+    help="Add what the operator by itself may see, in RUN/operator: not covered by the guarantee.",
 )
 @click.option(
     "--attacks",
@@ -64,7 +64,7 @@ def report(
     work: str | None,
     json: bool,
 ) -> None:
-    """Write one HTML page of a run, from its public folder alone, or of a ledger."""
+    """Write one HTML page of a run, from its public folder only, or of a ledger."""
     with guarded():
         # A folder wins over a ledger of the same name.
         run = Path(what)
@@ -103,7 +103,7 @@ def report(
             from dpcore_report import page  # imported when a page is written
             from dpcore_report.record import deployment_record
 
-            # What the operator alone may see goes to the operator's own folder.
+            # What the operator by itself may see goes to the operator's own folder.
             default_path = run / "operator" / "report.html" if operator else run / "report.html"
             if record:
                 default_path = run / "record.json"

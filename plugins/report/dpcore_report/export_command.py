@@ -28,7 +28,7 @@ _ENDINGS = {
     "form",
     type=click.Choice([form.value for form in Form]),
     default=Form.PYTHON.value,
-    help="python needs numpy alone; json holds the values, shapes what they say of columns; csv "
+    help="python needs numpy only; json holds the values, shapes what they say of columns; csv "
     "and parquet hold synthetic rows.",
 )
 @click.option("--output", type=PATH, help="The file. [default: RUN/model.py, or by the format]")

@@ -1,4 +1,4 @@
-"""Exports: a published model as one file of JSON, or of Python that needs numpy alone; rows.
+"""Exports: a published model as one file of JSON, or of Python that needs numpy only; rows.
 
 What is exported is a function of the published answers and the locked plan, so that it is covered
 by the run's guarantee. Values are doubles as texts that read back as the same doubles.
@@ -186,7 +186,7 @@ def _plain(value: Any) -> Any:
 
 _HEAD = '''"""Predictions of a model that dpcore published with differential privacy: {claim}.
 
-Digest of the lock: {digest}. It needs numpy alone.
+Digest of the lock: {digest}. It needs numpy only.
 
     python FILE < table.csv                   one prediction a line
     from FILE import predict                  predict({{"column": [...], ...}})

@@ -31,7 +31,7 @@ def ledger_report(ledger: Ledger) -> bytes:
     Raises:
         LedgerError: the ledger is damaged, or its sums do not recompute.
     """
-    # A page of a damaged ledger would state a budget that nobody can check.
+    # A page of a damaged ledger would state a budget that no one can check.
     verification = ledger.verified()
     need(
         not verification.faults,
@@ -63,7 +63,7 @@ def ledger_report(ledger: Ledger) -> bytes:
 
 
 def _draw_spending(fractions: Sequence[float]) -> Markup:
-    """The share of the budget that is spent after each charge; of very many, after some."""
+    """The fraction of the budget that is spent after each charge; of very many, after some."""
     spent = 100 * np.concatenate([[0.0], np.cumsum(fractions)])
     charges = np.unique(np.linspace(0, spent.size - 1, _STEPS).astype(int))
     # Twice each, so that the line climbs in steps.

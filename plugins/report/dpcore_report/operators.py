@@ -1,4 +1,4 @@
-"""What the operator alone sees in a report: looks at private records that nothing pays for."""
+"""What the operator by itself sees in a report: looks at private records that nothing pays for."""
 
 from pathlib import Path
 from typing import Annotated
@@ -42,7 +42,7 @@ class LastStep:
         evaluation: Metrics on records held out: what each is of, and of each of `PREDICTORS` the
             number in six digits.
         pictures: Curves of the published models.
-        notes: What stood in for what.
+        notes: What was in for what.
     """
 
     warning: str
@@ -108,5 +108,5 @@ def _draw_picture(title: str, record: _Points) -> Pictured:
 
 
 def _short(value: float | None) -> str:
-    """Six digits; a dash for what could not be told."""
+    """Six digits; a dash for what could not be reported."""
     return "\u2013" if value is None else f"{value:.6g}"

@@ -70,12 +70,13 @@ def report(
     Equal `public/` give equal bytes, unless the operator's part, attacks or words are added.
 
     Args:
-        operator: Add what the operator alone may see, marked as that: NOT covered by the guarantee.
-        attacks: Lines about attacks on a locked plan, handed over beside the run, as
+        operator: Add what the operator by itself may see, marked as that: NOT covered by the
+            guarantee.
+        attacks: Lines about attacks on a locked plan, handed over next to the run, as
             `dpcore_attacks.attack_files` reads them; none if None.
         title: Of the page; what was released if None.
         name, published: Of the run, and the day it was published: no part of `public/`, so that
-            whoever makes the page hands them over.
+            anyone who makes the page hands them over.
         memory, work: As for `replay`.
 
     Raises:
@@ -114,7 +115,7 @@ def read_published(
     need(
         run.channel == PUBLIC,
         ReplayError,
-        f"{folder}: has no {PUBLIC}/: a report shows what was published alone",
+        f"{folder}: has no {PUBLIC}/: a report shows what was published by itself",
     )
     need(
         run.guarantee.status is not Status.NONE,
@@ -184,7 +185,7 @@ def _fill_page(
             for name, release_queries in plan["releases"].items()
             for query in release_queries
         ]
-        # Paid looks are queries of shape () that are asked once.
+        # Paid evaluations are queries of shape () that are asked once.
         + [
             ("evaluation", *_query({"shape": [], "at_most": 1, **entry}))
             for entry in paid_queries(plan)
@@ -223,7 +224,7 @@ def _draw_curve(curve: Curve, epsilon: float, delta: float) -> Markup:
 
 
 def _draw_trade_off(curve: Curve) -> Markup:
-    """The share that an attacker may recognise over the share that he accuses wrongly."""
+    """The share that an attacker may detect over the share that he accuses wrongly."""
     alphas = np.linspace(0.0, 1.0, 101)
     lines = Lines(
         title="The trade-off",

@@ -23,7 +23,7 @@ from dpcore.models.description import IntervalPicture, Lines, Matrix, Picture, P
 MOST_SERIES, MOST_PLACES, MOST_NAMES = 8, 1000, 40
 _WIDTH, _HEIGHT, _ROW = 420.0, 260.0, 18.0  # units of the picture, and of one line in it
 _LETTER = 8.3  # units: words of size 13 are seldom wider, wide letters among them
-_LONGEST = 24  # characters of a name beside a picture
+_LONGEST = 24  # characters of a name next to a picture
 _WIDEST = 110.0  # units: of a label below an axis
 _TICKS = 5
 _LEVELS = 16  # shades of a map
@@ -35,7 +35,7 @@ _Points = Sequence[_Point] | NDArray[np.float64]
 
 @attrs.frozen(kw_only=True)
 class Additions:
-    """What a picture shows besides its series.
+    """What a picture shows also its series.
 
     Args:
         log: Whether places stand by their logarithm.
@@ -69,7 +69,7 @@ def drawn(picture: Picture, additions: Additions = _NOTHING) -> Markup:
 
 
 def number_text(value: float, digits: int = 6) -> str:
-    """A number beside a picture, in groups of three digits where it is long."""
+    """A number next to a picture, in groups of three digits where it is long."""
     text = f"{value:.{digits}g}"
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 and float(text).is_integer() else text
 
@@ -199,7 +199,7 @@ def _opacity(picture: Picture, number: int) -> str:
 
 
 def _labels_across(labels: Sequence[str], places: Sequence[float], y: float) -> Iterator[str]:
-    """As many labels below an axis as have room beside each other."""
+    """As many labels below an axis as have room together."""
     end = 0.0
     for label, place in zip(map(partial(_short, width=_WIDEST), labels), places, strict=True):
         half = _LETTER * len(label) / 2
@@ -265,7 +265,7 @@ def _draw_series(
     y: NDArray[np.float64],
     faint: NDArray[np.bool_] | None,
 ) -> Iterator[str]:
-    """One line, dotted where it is faint; or its points alone."""
+    """One line, dotted where it is faint; or its points only."""
     if isinstance(picture, Points):
         for run in _runs(x, y):
             yield from (_dot(x, y, "var(--line)") for x, y in run.tolist())
@@ -375,7 +375,7 @@ def _draw_matrix(picture: Picture, additions: Additions) -> tuple[list[str], flo
 
 
 def _scale_of_shades(low: float, high: float, unit: str, y: float) -> Iterator[str]:
-    """What the lightest and the darkest shade stand for."""
+    """What the lightest and the darkest shade represent."""
     first = number_text(low, 4)
     x = 4 + _LETTER * len(first) + 6
     yield _text(4, y, first)

@@ -3,7 +3,7 @@
 Squares of mu add up, so n equal Gaussian releases may each have mu_left / sqrt(n); pure ones,
 epsilon_left / n. Where claims add up, each Gaussian has the mu of (epsilon_left / n, delta_left /
 n). A label (an analyst, a project) with weight w of W in all gets the share w/W of what adds up.
-Figures are plans: the ledger holds nobody to them.
+Figures are plans: the ledger holds no one to them.
 """
 
 import math
@@ -67,7 +67,7 @@ def allowances(
         part = weight / total / releases * _SAFE
         # A part of the squares of mu is a Gaussian of its root; pure epsilons are just divided.
         mu = left.mu * math.sqrt(part)
-        if left.takes_claims:  # a share of what is left of both
+        if left.takes_claims:  # a proportion of what is left of both
             mu = gaussian_mu(left.epsilon * part, left.failures * part)
         plans.append(
             Allowance(

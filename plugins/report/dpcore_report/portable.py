@@ -1,6 +1,6 @@
 """Predictions from exported values: cells of records are read and encoded as dpcore does.
 
-Python and numpy alone, for this module's text is a part of every exported file.
+Python and numpy only, for this module's text is a part of every exported file.
 """
 
 import json
@@ -52,7 +52,7 @@ def number(cell: Any) -> float:
 def day(cell: Any, zone: str | None = None, offsets: str | None = None) -> float:
     """Days since 1970-01-01, the time of day as a fraction; NaN if a cell is no date.
 
-    A moment with an offset counts in UTC or in a zone, one without as it stands.
+    A moment with an offset counts in UTC or in a zone, one without as it is.
 
     Args:
         offsets: `required` or `none`: what has none, or one, is no date.

@@ -1,6 +1,6 @@
 """Scores of exported linear models: steps from encoded rows to features, and coefficients.
 
-Python and numpy alone, for this module's text is a part of exported files.
+Python and numpy only, for this module's text is a part of exported files.
 """
 
 import math
@@ -39,7 +39,7 @@ def lengths(rows: Any) -> Any:
 
 
 def waves(rows: Any, step: Mapping[str, Any]) -> Any:
-    """Random cosines of rows: with phases each row at most 1 long, or cosines beside sines."""
+    """Random cosines of rows: with phases each row at most 1 long, or cosines next to sines."""
     integers = np.clip(np.rint(rows * _BITS), -_BITS, _BITS)
     turns = np.hstack([integers, np.ones((len(rows), 1))]) @ np.array(step["turns"])
     if step["phases"]:

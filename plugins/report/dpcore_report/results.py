@@ -106,7 +106,7 @@ def draw(pictures: Sequence[Picture]) -> tuple[DrawnPicture, ...]:
 def pictures_of(name: str, figures: Figures) -> list[Picture]:
     """A table's estimates with their intervals; a picture for each statistic of several.
 
-    Months and other numbers in a row are lines, pairs of keys are maps, and all others bars.
+    Months and other numbers in a row are lines, pairs of keys are maps, and all others intervals.
     """
     about = {key: [*column] for key, column in figures.about.items()}
     statistics = about.get(_STATISTIC, [])
@@ -129,7 +129,7 @@ def _picture(
     title: str, about: dict[str, list[Any]], figures: Figures, rows: np.ndarray[Any, Any]
 ) -> Picture:
     keys = {key: [column[row] for row in rows] for key, column in about.items()}
-    # A key with one value alone says nothing in a picture, and so does no number.
+    # A key with one value by itself says nothing in a picture, and so does no number.
     varying = {
         key: column
         for key, column in keys.items()

@@ -1,4 +1,4 @@
-"""Shapes of additive models in a report: a picture of each that stands out of chance."""
+"""Shapes of additive models in a report: a picture of each that is out of chance."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -84,7 +84,7 @@ def _title(shape: Shape) -> str:
 
 
 def picture(shape: Shape, classes: tuple[str, ...]) -> Markup:
-    """An `<svg>` element of one shape: a line with its band, bars, or the map of a pair.
+    """An `<svg>` element of one shape: a line with its band, intervals, or the map of a pair.
 
     Args:
         classes: Names of the lines where there is one a class.
@@ -112,7 +112,7 @@ def picture(shape: Shape, classes: tuple[str, ...]) -> Markup:
 
 
 def _categories(shape: Shape) -> list[str]:
-    """Names of the bars; the rare ones say so."""
+    """Names of the intervals; the rare ones say so."""
     pairs = zip(shape.at[0], shape.rare, strict=True)
     return [f"{value} (rare)" if is_rare else str(value) for value, is_rare in pairs]
 

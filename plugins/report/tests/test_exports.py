@@ -1,4 +1,4 @@
-"""Exported models predict what the run predicts, to the last digit, with numpy alone."""
+"""Exported models predict what the run predicts, to the last digit, with numpy only."""
 
 import csv
 import io
@@ -139,7 +139,7 @@ BINNED = {
 
 
 def edge_rows(rng, n, target=None):
-    """Edges and the doubles beside them, codes in every spelling, days and last moments."""
+    """Edges and the doubles next to them, codes in every spelling, days and last moments."""
 
     def adjacent(edges):
         pairs = [(np.nextafter(e, -9e9), e, np.nextafter(e, 9e9)) for e in edges]

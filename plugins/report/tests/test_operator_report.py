@@ -171,7 +171,7 @@ def test_shares_of_a_ledger_are_those_of_the_squares_of_mu(book):
 def test_a_ledgers_page_escapes_and_adds_up(book):
     for number in (1, 2):
         book.spend(gaussian(0.1), f"<b>wards-000{number}")
-    book.note("<i>a look")
+    book.note("<i>an evaluation")
     text = ledger_page.ledger_report(book).decode()
     assert "<b>wards" not in text
     assert "<i>" not in text
@@ -182,7 +182,7 @@ def test_a_ledgers_page_escapes_and_adds_up(book):
     entries, found = latest(book.iterate_rows(), 1)
     assert (found, len(entries)) == (3, 1)
     rows = text[places[-1] :]
-    assert rows.index("a look") < rows.index("wards-0002") < rows.index("wards-0001")
+    assert rows.index("an evaluation") < rows.index("wards-0002") < rows.index("wards-0001")
 
 
 def test_a_damaged_ledger_gets_no_page(book, monkeypatch):

@@ -196,7 +196,7 @@ def test_a_paid_evaluation_and_noise_in_floats_are_told(tmp_path, monkeypatch):
 
 
 def test_what_is_not_proved_is_told_first_and_named(run, monkeypatch):
-    assumed = (Assumption("honest", "nobody <lies>"),)
+    assumed = (Assumption("honest", "no one <lies>"),)
     report = attrs.evolve(
         run.guarantee, basis=attrs.evolve(run.guarantee.basis, assumptions=assumed)
     )
@@ -204,7 +204,7 @@ def test_what_is_not_proved_is_told_first_and_named(run, monkeypatch):
     words = " ".join(" ".join(Seen(page.report(run.folder).decode()).words).split())
     assert words.index("Conditional: ") < words.index("What was released")
     assert "The guarantee is proved" not in words
-    assert "Not proved: honest: nobody <lies>" in words
+    assert "Not proved: honest: no one <lies>" in words
 
 
 def test_a_long_table_names_the_file_that_holds_all(run, monkeypatch):

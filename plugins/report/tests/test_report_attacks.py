@@ -1,4 +1,4 @@
-"""What was attacked stands in a report if it was handed over, and is about exactly its plan."""
+"""What was attacked is in a report if it was handed over, and is about exactly its plan."""
 
 import hashlib
 import json
@@ -78,7 +78,7 @@ def test_audits_of_this_plan_are_shown_with_their_effort(run, tmp_path):
     assert "Passing these tests is no proof." in text
     assert "BROKEN" not in text
     assert plain != text
-    assert page_of(run, tmp_path)[1] == plain  # files beside the run change nothing unasked
+    assert page_of(run, tmp_path)[1] == plain  # files next to the run change nothing unasked
 
 
 def test_what_falsify_prints_is_shown_and_what_broke_is_said_first(run, tmp_path):

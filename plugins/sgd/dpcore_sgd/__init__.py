@@ -16,7 +16,7 @@ provides = {
         "sgd.path": "dpcore_sgd.bounds:PathBound",
         "sgd.printed": "dpcore_sgd.printed:PrintedTheorem2",
     },
-    # The recommended form, each order, and the paper: printed under `dpcore reproduce` alone.
+    # The recommended form, each order, and the paper: printed under `dpcore reproduce` only.
     "examples": {"sgd.*": "examples/*.yaml"},
     # The noise as printed, for experiments of others that compare with it.
     "methods": {"sgd.theorem_3_noise": "dpcore_sgd.experiment_methods:THEOREM_3_NOISE"},

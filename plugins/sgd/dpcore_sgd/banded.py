@@ -45,7 +45,7 @@ class _State:
 class Banded(SummingLearner):
     r"""Descend along gradients with banded noise, from zero or from public records.
 
-    Every record draws one of `groups` and is seen in that group's turns alone, so that it is in at
+    Every record draws one of `groups` and is seen in that group's turns only, so that it is in at
     most :math:`\lceil` steps / groups :math:`\rceil` of the answers: those are charged. The later
     half of the weights is averaged. Sums are divided by the number of records that a turn has on
     average, by their public number or limit.
@@ -138,8 +138,8 @@ class Banded(SummingLearner):
         return attrs.evolve(state, weights=weights, solved=solved, total=total, steps=steps)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: every record's gradient at the weights that the ask says."""
-        assert query.args is not None, "an ask says its weights"
+        """PRIVATE: every record's gradient at the weights that the query says."""
+        assert query.args is not None, "a query says its weights"
         phi, labels = self._scaled(block, public)
         # Row by row: in a matrix product, the last bits would depend on the other rows.
         residuals = (phi * query.args["weights"]).sum(axis=1) - labels
@@ -161,7 +161,7 @@ class Banded(SummingLearner):
     def _scaled(
         self, records: Records, public: Public
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Features and labels of records, each at most 1 long, and functions of their row alone."""
+        """Features and labels of records, each at most 1 long, and functions of their row only."""
         domain = public.domain
         recipe = self.map(domain)
         phi = row_by_row(self._drawn(public), records.features, recipe.width(domain))

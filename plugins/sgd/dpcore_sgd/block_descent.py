@@ -146,7 +146,7 @@ def descend(
 
 
 class _Run:
-    """One descent under way: its weights, and its share of the published mean so far."""
+    """One descent under way: its weights, and its proportion of the published mean so far."""
 
     def __init__(
         self, space: Space, labels: NDArray[np.float64], descent: Descent, steps: int
@@ -254,7 +254,7 @@ class _Run:
     def _commit(
         self, block: Any, offsets: NDArray[np.intp], residuals: NDArray[np.float64], steps: int
     ) -> None:
-        """The weights after `steps` steps, and their share of the mean."""
+        """The weights after `steps` steps, and their proportion of the mean."""
         decay, steps_after = self._decay, steps - 1 - offsets
         fraction = np.where(
             np.arange(self._position, self._position + steps) >= self._first, 1.0, 0.0

@@ -94,7 +94,8 @@ class PassesBound(SensitivityBound):
 
 @attrs.frozen(kw_only=True)
 class PathBound(SensitivityBound):
-    """T14 for each order, as a law over the orders (T15); for `cyclic`, which has one, a number.
+    """T14 for each order, as a distribution over the orders (T15); for `cyclic`, which has one, a
+    number.
 
     For mechanisms that price laws. A law needs at least two records.
     """
@@ -117,7 +118,7 @@ class PathBound(SensitivityBound):
                 diameter.worst_cyclic(records), diameter, query, learner, "T14 (one order)"
             )
         if records < 2:
-            return Refused("a law over orders needs at least two records")
+            return Refused("a distribution over orders needs at least two records")
         # The convolutions grow with the number of uses;
         # past this point the worst case costs little more.
         if draws > _MOST_USES * records:

@@ -8,7 +8,7 @@ step t moves what is released by at most
 .. math:: v_t=\tfrac\eta b\,\min\{2L, D^*(W_t)\}\,a_t,
 
 with W_t how long the iterate before step t can be, D* the diameter of the set of gradients there,
-and a_t the share of later iterates in the release, each contracted by ridge. Uses add up.
+and a_t the proportion of later iterates in the release, each contracted by ridge. Uses add up.
 
 Source: T14 in docs/theorems-sums.md, after Wang & Guo (2024), Theorem 2.
 """
@@ -91,7 +91,7 @@ class StepDiameter:
     def _decay(self) -> float:
         return 1 - self.rate * self.ridge
 
-    # The whole schedule is bounded before any record is read: it depends on public numbers alone.
+    # The whole schedule is bounded before any record is read: it depends on public numbers only.
     def norms(self, steps: NDArray[np.intp]) -> NDArray[np.float64]:
         r"""W_t at steps t = 1, ..., T + 1: the longest iterate before step t.
 

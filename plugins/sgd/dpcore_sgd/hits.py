@@ -2,7 +2,7 @@ r"""The law of one record's uses: sums of independent hits, on a grid, rounded u
 
 * Drawing with replacement: at each step the record is used with probability p = 1/n, and then adds
   v_t. The law is a product of sparse polynomials, one per interval of steps, of Binomial hits.
-* Permutations: in each pass the record stands at one uniform place. The law is a product of dense
+* Permutations: in each pass the record is at one uniform place. The law is a product of dense
   polynomials, one per pass.
 
 Values are rounded up to a grid; all terms are positive, so that masses keep their relative accuracy
@@ -161,7 +161,7 @@ def _binomial(trials: int, chance: float) -> tuple[list[float], float]:
 def permutation_distribution(
     passes: Sequence[tuple[NDArray[np.float64], NDArray[np.intp]]], records: int
 ) -> HitDistribution:
-    """In every pass the record stands at one uniform place, independent of other passes.
+    """In every pass the record is at one uniform place, independent of other passes.
 
     Args:
         passes: For every pass, what a use adds at most in each interval of places, and how many

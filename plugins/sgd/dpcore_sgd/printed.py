@@ -83,7 +83,7 @@ def _describe_deviations(learner: Regression) -> str:
         "ridge": (0, learner.ridge),
         "radius": (None, learner.radius),
     }
-    # The theorem is about these settings alone; claiming
+    # The theorem is about these settings only; claiming
     # it for others would not reproduce the paper.
     deviations = [
         f"{name}: {value}" for name, (paper_value, value) in fields.items() if value != paper_value

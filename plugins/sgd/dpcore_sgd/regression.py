@@ -60,7 +60,7 @@ class Regression(OneShot):
         rate: eta; if None, `step` says it from public facts.
         clip: Most a row's gradient may be, over M kappa, so that 1 is what a gradient can be at
             w = 0; or `none`.
-        average: Share of the last iterates that are averaged: 1 all, 0 the last one only.
+        average: Proportion of the last iterates that are averaged: 1 all, 0 the last one only.
         radius: R, iterates are projected on this ball; none if None.
         ridge: lam >= 0.
     """
@@ -193,7 +193,7 @@ class Regression(OneShot):
     def relative_half_width(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """The widest bar of a prediction as a share of the target's declared range."""
+        """The widest interval of a prediction as a proportion of the target's declared range."""
         labels = public.domain.labels
         if "coefficients" not in noise_distributions or not isinstance(labels, Range):
             return 0.0

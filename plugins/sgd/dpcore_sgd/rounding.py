@@ -21,7 +21,7 @@ from dpcore.rounding import gamma
 from dpcore_models.solvers.sums import plain
 from dpcore_sgd.descent import StepDiameter
 
-_ROOM = 0.01  # an error of more than this share of W is refused; what it does to W is in _MORE
+_ROOM = 0.01  # an error of more than this proportion of W is refused; what it does to W is in _MORE
 _MORE = 1.05
 
 

@@ -170,7 +170,7 @@ STATEMENTS = {
         source=f"{_PAPER}, Theorem 2",
         printed=printed_sensitivity,
         corrected=_corrected,
-        wrong="a square root is missing, and kappa^2 stands for c kappa^2",
+        wrong="a square root is missing, and kappa^2 represents c kappa^2",
         symbols=_SYMBOLS,
     ),
     "sgd/theorem_3": Statement(

@@ -59,7 +59,7 @@ def privacy_exponent(r: float, alpha: float) -> float:
 def privacy_exponent_clipped(r: float, alpha: float) -> float:
     """a with clipped gradients, whose reach does not grow: (4r + 2 alpha - 2)/(2r + alpha).
 
-    Of the noise alone: what clipping does to the fit is not part of Theorem 1.
+    Of the noise only: what clipping does to the fit is not part of Theorem 1.
     """
     return (4 * r + 2 * alpha - 2) / _check_smoothness(r, alpha)
 

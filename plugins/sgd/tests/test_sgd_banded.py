@@ -139,7 +139,7 @@ def test_bands_reach_from_the_spec_through_lock_and_ledger_to_the_replay(tmp_pat
     assert count == 3
     assert dpcore.replay(result.folder, public={"reference": "reference.csv"}).files == result.files
     assert len(result.answers["release"]) == 9
-    # No past sum is left: not in this process, and the folder has answers alone.
+    # No past sum is left: not in this process, and the folder has answers only.
     gc.collect()
     assert not [item for item in gc.get_objects() if type(item) is PastSums]
     names = {path.name for path in result.kept.iterdir()}

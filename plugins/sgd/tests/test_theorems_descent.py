@@ -133,7 +133,7 @@ def test_no_replaced_record_moves_the_release_farther_than_its_uses_add_up_to(
 
 
 def test_the_last_place_of_one_pass_is_attained():
-    """The longest iterate, built row by row, then the two farthest gradients at it."""
+    """The longest iterate, built row by row, then the two most distant gradients at it."""
     steps, rate = 30, 0.1
     diameter = StepDiameter(rate=rate, kappa=1.0, label_bound=1.0, steps=steps)
     angles = np.linspace(0, 2 * np.pi, 20_001)

@@ -1,7 +1,7 @@
 """Shifted interpolation: what the last iterate of noisy gradient descent costs.
 
 After Bok, Su & Altschuler (2024), Shifted interpolation for differential privacy, arXiv:2403.00278,
-read in the authors' public code: calculators, and descent whose last iterate alone is released.
+read in the authors' public code: calculators, and descent whose last iterate by itself is released.
 """
 
 provides = {

@@ -53,7 +53,7 @@ def _linear() -> FeatureMap:
 
 @attrs.frozen(kw_only=True)
 class Descent(OneShot):
-    """Linear or logistic regression by descent whose last iterate alone is released.
+    """Linear or logistic regression by descent whose last iterate by itself is released.
 
     For researchers: the noise is inside, and no other iterate is paid for. On the tables that were
     measured, descent whose iterates are all paid for is as good or better
@@ -65,7 +65,8 @@ class Descent(OneShot):
     Args:
         regularization: lam in (0, 1), of the mean over records: what contraction comes from.
         clip: B > 0, of derivatives of losses.
-        rate: eta as a share of 2/(beta + 2 lam), the largest at which steps are proved to contract.
+        rate: eta as a proportion of 2/(beta + 2 lam), the largest at which steps are proved to
+            contract.
         steps: How many.
         features: Map from encoded columns to features; the columns and a constant if left out.
     """
@@ -93,7 +94,7 @@ class Descent(OneShot):
             UnknownCountError: no number of records, and no limit on it, is declared.
         """
         domain = public.domain
-        # In one score alone a clipped derivative is that of a convex loss.
+        # In one score only a clipped derivative is that of a convex loss.
         need(
             not domain.classes or domain.classes == 2,
             UnfitTargetError,

@@ -46,7 +46,7 @@ class InnerGaussian(Mechanism):
     noise_multiplier: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Any) -> "InnerGaussian":
-        """mu falls as 1/noise_multiplier, so that one ask costs mu = 1/scale."""
+        """mu falls as 1/noise_multiplier, so that one query costs mu = 1/scale."""
         return attrs.evolve(self, noise_multiplier=scale * _unit_mu(query, sensitivity))
 
     def event(self, query: Query, sensitivity: Any, moved: float | None = None) -> Event:
@@ -67,7 +67,7 @@ class InnerGaussian(Mechanism):
         return _last(value, query, [width * noise.normal(query.shape) for width in widths])
 
     def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
-        """PRIVATE: the last state of the process alone."""
+        """PRIVATE: the last state of the process only."""
         steps = query.steps if isinstance(query, ProcessQuery) else 0
         return _last(value, query, [np.zeros(query.shape)] * steps)
 

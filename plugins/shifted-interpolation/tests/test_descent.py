@@ -149,7 +149,7 @@ class Remembering(Descent):
 
 @attrs.frozen(kw_only=True)
 class Noisy(Descent):
-    """Its process draws noise of its own, which nobody prices."""
+    """Its process draws noise of its own, which no one prices."""
 
     def statistic(self, query, records, public, secret):
         process, noise = super().statistic(query, records, public, secret), secret.stream("own")

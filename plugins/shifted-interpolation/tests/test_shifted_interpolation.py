@@ -85,7 +85,7 @@ def test_no_schedule_of_shifts_costs_less_than_the_string(seed):
 
 def test_a_late_difference_is_not_hidden_by_noise_that_may_be_contracted_away():
     """Shift over standard deviation, which holds for linear maps, is below what two maps attain:
-    both forget the first state, and the second step alone tells them apart."""
+    both forget the first state, and the second step by itself distinguishes them ."""
     contraction, shifts, noise = np.ones(2), np.array([0.0, 1.0]), np.ones(2)
     linear = 1 / math.sqrt(2)
     forgetful = 1.0  # phi_2(x) = 0 and phi'_2(x) = 1: N(0, 1) against N(1, 1)

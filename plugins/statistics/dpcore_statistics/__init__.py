@@ -1,7 +1,7 @@
-"""Private counts, sums, means, variances, histograms and more, each with its error bar.
+"""Private counts, sums, means, variances, histograms and more, each with its half-width.
 
 A domain needs no target. Every number is published with an interval that follows from the noise
-alone, and `dpcore check` tells its width before any record is read.
+only, and `dpcore check` says its width before any record is read.
 """
 
 provides = {
@@ -41,7 +41,7 @@ provides = {
         "statistics.ranks": "dpcore_statistics.quantiles:RankBound",
         "statistics.sums": "dpcore_statistics.statistic:StatisticBound",
     },
-    # Counts of keys that nobody listed, and the first score that is small enough.
+    # Counts of keys that no one listed, and the first score that is small enough.
     "mechanisms": {
         "statistics.sparse_vector": "dpcore_statistics.mechanisms.sparse_vector:SparseVector",
         "statistics.thresholded": "dpcore_statistics.mechanisms.thresholded:Thresholded",
@@ -50,7 +50,7 @@ provides = {
     "events": {
         "statistics.thresholded": "dpcore_statistics.mechanisms.thresholded:ThresholdedEvent",
     },
-    # What an evaluation tells beside means; specs name them without a dot, as the core's.
+    # What an evaluation says next to means; specs name them without a dot, as the core's.
     "metrics": {
         "balanced_accuracy": "dpcore_statistics.metrics.balanced:BalancedAccuracy",
         "brier_score": "dpcore_statistics.metrics.losses:BrierScore",

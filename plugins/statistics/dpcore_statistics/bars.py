@@ -1,8 +1,9 @@
-r"""Error bars of what is computed from noisy sums: exact where the law of the noise allows it.
+r"""Confidence intervals of what is computed from noisy sums: exact where the distribution of the
+noise allows it.
 
-* Ratio S/n with noise of one normal law on both: Fieller's set of all r with
+* Ratio S/n with noise of one normal distribution on both: Fieller's set of all r with
   :math:`(\tilde S-r\tilde n)^2\le z^2 s^2(1+r^2)`: at the true r, :math:`\tilde S-r\tilde n` is
-  N(0, s^2(1+r^2)). It is an interval, or everything where :math:`\tilde n` is too small to tell.
+  N(0, s^2(1+r^2)). It is an interval, or everything where :math:`\tilde n` is too small to say.
 * Otherwise a box: S and n in intervals of half the miss each (Bonferroni), and all their ratios.
 
 Rounding to a grid of step g adds at most :math:`\tfrac g2(1+|r|)\le\tfrac g2\sqrt2\sqrt{1+r^2}` to
@@ -29,12 +30,14 @@ from dpcore.models.figures import Figures
 Ends = tuple[float, float]
 
 FINE = 2.0
-"""Steps of its grid from which on a discrete Gaussian is as wide as the normal law says."""
+"""Steps of its grid from which on a discrete Gaussian is as wide as the normal distribution
+says.
+"""
 
 EVERYTHING: Ends = (-math.inf, math.inf)
 
 MOST_PAIRED = 16
-"""Groups up to which all pairs are told; of more, readers subtract what they need."""
+"""Groups up to which all pairs are reported; of more, readers subtract what they need."""
 
 _ENOUGH = 10.0  # standard deviations of a count from which on the delta method holds its level
 
@@ -74,7 +77,7 @@ def combined(
         return math.inf
     total = times * math.fsum(map(abs, factors))
     if isinstance(noise_distribution, NormalDistribution):
-        # One normal law; rounding to the grid, and its steps, move each of the numbers.
+        # One normal distribution; rounding to the grid, and its steps, move each of the numbers.
         length = math.sqrt(times) * math.hypot(*factors)
         return (
             noise_distribution.quantile(miss) * length

@@ -57,7 +57,7 @@ from dpcore_statistics.statistic import ROWS, Folding, norm_in_use
 BOUND, MEAN = "bound", "mean"
 
 MANY = 0.01
-"""The share of values beyond the bound from which on the printed line warns of it."""
+"""The proportion of values beyond the bound from which on the printed line warns of it."""
 
 COVERS = (
     "noise only: where the mean of the values lies, each clipped to the bound that was found "
@@ -84,8 +84,8 @@ class BoundedMean(Folding):
         edges: Of the cells of a key that is a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
         where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
-        level: With what probability an error bar holds.
-        interval: `noise` alone: the bound is random, and its bias is in no interval.
+        level: With what probability an half-width holds.
+        interval: `noise` only: the bound is random, and its bias is in no interval.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.bounded_mean",)
@@ -117,7 +117,7 @@ class BoundedMean(Folding):
         return np.asarray(2.0 ** np.arange(first, last + 1))
 
     def weight(self, public: Public) -> float:
-        """w, the weight of the count beside the sum of clipped values."""
+        """w, the weight of the count next to the sum of clipped values."""
         norm, replaces = norm_in_use(public, None), public.domain.exact is not None
         return group_weight(norm, replaces) if self.by else default_weight(norm, replaces)
 
@@ -304,7 +304,7 @@ class BoundedMean(Folding):
         noise_distribution: NoiseDistribution | None,
         public: Public,
     ) -> str:
-        """What the bar leaves out, in words, from released numbers and the declared range alone."""
+        """What the bar leaves out, in words, from released numbers and the declared range only."""
         if not self.count_clipped or noise_distribution is None:
             return ""
         sums, groups, miss = value.sum(axis=0), len(value), 1 - self.level

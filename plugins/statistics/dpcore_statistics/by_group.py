@@ -56,7 +56,7 @@ def groups_of(
         owner: Who asks, for errors.
 
     Raises:
-        ParameterError: a key stands twice, edges are about another column, or there are too many
+        ParameterError: a key occurs twice, edges are about another column, or there are too many
             groups.
     """
     # The same key twice would make cells that no record can be in.
@@ -91,8 +91,8 @@ def groups_moved(contribution: float, within: float, groups: int, norm: Distance
 
 
 def group_weight(norm: Distance, replaces: bool) -> float:
-    """w of a count beside sums, by default: what costs nothing under replacement, in l2."""
-    # Two groups: sqrt(2 (1 + w^2)) is 2 up to w = 1, as the values alone move by.
+    """w of a count next to sums, by default: what costs nothing under replacement, in l2."""
+    # Two groups: sqrt(2 (1 + w^2)) is 2 up to w = 1, as the values only move by.
     return 1.0 if replaces and norm is Distance.L2 else math.sqrt(0.5)
 
 
@@ -111,7 +111,9 @@ class ByGroup(Statistic):
         return {}, {}
 
     def one_group(self, public: Public) -> Self:
-        """The same question, asked in one group, with bars that hold together over all of them."""
+        """The same question, asked in one group, with intervals that hold together over all of
+        them.
+        """
         level = 1 - apart(self.miss, self.groups(public).size)
         # Settled for all records, as the default depends on public facts that a group lacks.
         interval: Literal["noise", "both"] = "both" if self.samples(public) else "noise"
@@ -161,7 +163,7 @@ class ByGroup(Statistic):
         return self.one_group(public).moved(inner, inside(public))
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: what each record adds, by group in its own group's block alone."""
+        """PRIVATE: what each record adds, by group in its own group's block only."""
         if not self.by:
             return self.rows(query, block, public)
         group = self.groups(public).index(block)
@@ -239,10 +241,10 @@ class ByCategories(ByGroup):
     column: str
 
     def groups(self, public: Public) -> Marginal:
-        """The groups, of categories alone: edges and bins are of the column that is counted."""
+        """The groups, of categories only: edges and bins are of the column that is counted."""
         for name in self.by:
             if name == self.column or not isinstance(declared(public.domain, name), CategoryColumn):
-                requirement = "categories beside the column (of ranges statistics.table counts)"
+                requirement = "categories next to the column (of ranges statistics.table counts)"
                 raise ParameterError(type(self).__name__.lower(), requirement, "by", name)
         return super().groups(public)
 
@@ -252,10 +254,11 @@ class ByFirstCell(ByCategories):
     r"""Cells in their order, of which a person counts in the first that any of their records is in.
 
     Theorem: what a person adds is then what one record adds, or without one nothing, by group in as
-    many blocks as they have records. Let A be the longest of these, and R >= A the farthest that
-    two, or one and nothing, are apart. So a person adds at most :math:`\sqrt mA` in l2 and m A in
-    l1, m the smaller of their records and the groups. Two who are in s blocks, o of them the same,
-    differ by :math:`\sqrt{(s-2o)A^2+oR^2}` at most, with :math:`s\le\min(2m,G+o)` of G groups.
+    many blocks as they have records. Let A be the longest of these, and R >= A the most distant
+    that two, or one and nothing, are apart. So a person adds at most :math:`\sqrt mA` in l2 and m A
+    in l1, m the smaller of their records and the groups. Two who are in s blocks, o of them the
+    same, differ by :math:`\sqrt{(s-2o)A^2+oR^2}` at most, with :math:`s\le\min(2m,G+o)` of G
+    groups.
 
     Args:
         of: What is counted: records, or persons, each of whom counts once. For domains with
@@ -275,7 +278,7 @@ class ByFirstCell(ByCategories):
 
     @property
     def turns_persons(self) -> bool:
-        """Whether of a person's records the first cell alone counts: of persons."""
+        """Whether of a person's records the first cell by itself counts: of persons."""
         return self.of == "persons"
 
     @abstractmethod
@@ -367,7 +370,7 @@ def stacked(about: Mapping[str, tuple[Any, ...]], figures: list[Figures], level:
 
     Args:
         about: The groups' keys, one entry a group. figures: One table a group, of equal form.
-        level: At which the bars of each statistic hold together over all groups.
+        level: At which the intervals of each statistic hold together over all groups.
     """
     first, keys = figures[0], list(zip(*about.values(), strict=True))
     size = first.estimate.size
@@ -378,7 +381,7 @@ def stacked(about: Mapping[str, tuple[Any, ...]], figures: list[Figures], level:
         for field in attrs.fields(Figures)
         if isinstance(getattr(first, field.name), np.ndarray)
     }
-    # Two statistics of one group have bars of their own: each holds together over the groups.
+    # Two statistics of one group have intervals of their own: each holds together over the groups.
     joint = first.joint or size == 1
     apart_clause = "" if joint else "; of each statistic they hold together over all groups"
     intervals = first.population and attrs.evolve(

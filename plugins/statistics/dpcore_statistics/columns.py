@@ -1,6 +1,6 @@
 """Columns: one declared column of the records, read back from what the domain made of it.
 
-Everything here is row by row, from public facts and that row alone: what a record contributes to a
+Everything here is row by row, from public facts and that row only: what a record contributes to a
 statistic depends on no other record.
 """
 
@@ -69,7 +69,7 @@ class NumberColumn:
         """
         numbers, column = self.column.declared(values), self.column
         for value, number in zip(values, numbers.tolist(), strict=True):
-            # Moments of a last day count as its beginning: nothing inside it tells them apart.
+            # Moments of a last day count as its beginning: nothing inside it distinguishes them .
             if not (column.low <= number <= column.high or number == column.end):
                 end = ", or the end of its last day" if column.end > column.high else ""
                 raise ParameterError(self.name, f"{column.describe()}{end}", "value", value)
@@ -132,7 +132,7 @@ def declared(domain: Domain, name: str) -> DeclaredColumn:
     Raises:
         ParameterError: there is none of that name, or rows are scaled to a norm.
     """
-    # Scaling mixes a row's columns: no column could be read back alone.
+    # Scaling mixes a row's columns: no column could be read back only.
     need(
         domain.norm is None,
         "statistics",
@@ -155,7 +155,7 @@ def declared(domain: Domain, name: str) -> DeclaredColumn:
         if column_name == name and isinstance(column, Range):
             return NumberColumn(name=name, column=column, start=start)
         start += column.width
-    usable = Categories | Range | Classes  # nobody listed the texts of a column of texts
+    usable = Categories | Range | Classes  # no one listed the texts of a column of texts
     listed = ", ".join(name for name, rule in domain.rules.items() if isinstance(rule, usable))
     raise ParameterError(
         "statistics", f"a declared column ({listed})", "column", name,
@@ -207,7 +207,7 @@ class Cutting(AnyLearner):
     """A learner whose fields say what it cuts: conditions, edges and numbers of bins."""
 
     def cut_columns(self, domain: Domain) -> tuple[str, ...]:
-        """The columns of these fields, by name; its own one where they are of that alone."""
+        """The columns of these fields, by name; its own one where they are of that only."""
         fields = ("where", "meets", "edges", "bins", "every")
         cuts = [cut for name in fields if (cut := getattr(self, name, None)) is not None]
         column = getattr(self, "column", "")

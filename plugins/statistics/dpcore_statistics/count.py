@@ -1,4 +1,4 @@
-"""Count: how many records meet a condition, and which share of the others' number they are."""
+"""Count: how many records meet a condition, and which proportion of the others' number they are."""
 
 from typing import Any, ClassVar, Literal
 
@@ -36,7 +36,7 @@ class Count(ByRanges):
     Args:
         of: What is counted: records, or persons, each of whom counts once if any of their records
             meets the condition. For domains with `people`.
-        guess: Public guesses, for what `check` expects of a share of the population alone:
+        guess: Public guesses, for what `check` expects of a proportion of the population only:
             `records`, the number of all, and `proportion`.
     """
 
@@ -63,15 +63,17 @@ class Count(ByRanges):
         is_fraction = self.of == "records" and bool(self.where)
         if domain.sampled == "independent" or (is_fraction and domain.people is None):
             return ""
-        return "sampled: independent, or a condition under where (then a share is told)"
+        return "sampled: independent, or a condition under where (then a share is reported)"
 
     def pays_for_population(self, public: Public) -> bool:
-        """Whether a replaced record moves one cell alone, and two of them where both are told."""
+        """Whether a replaced record moves one cell only, and two of them where both are
+        reported.
+        """
         is_replacement = public.domain.exact is not None
         return bool(self.by) and is_replacement and self.groups(public).size == 1
 
     def _states_rest(self, public: Public) -> bool:
-        """Whether the records that do not meet the condition are counted beside the others."""
+        """Whether the records that do not meet the condition are counted next to the others."""
         domain = public.domain
         has_rest = self.of == "records" and bool(self.where) and domain.people is None
         return has_rest and domain.exact is None and self.samples(public)
@@ -114,7 +116,7 @@ class Count(ByRanges):
         return cells.astype(np.float64)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """The records that meet the condition, by group; none where the others are told too."""
+        """The records that meet the condition, by group; none where the others are reported too."""
         is_pair = self._states_rest(inside(public) if self.by else public)
         return () if is_pair else (self.tally(self.groups(public), public),)
 
@@ -124,7 +126,7 @@ class Count(ByRanges):
         estimate, *rest = (float(number) for number in answer.value)
         ends = around(estimate, noise_distribution, self.miss)
         rows = [(self._label(public), estimate, *cut_count(ends, domain))]
-        # Beside the rest, or out of a public number, a count is a share too.
+        # Next to the rest, or out of a public number, a count is a share too.
         out_of, n, intervals = None if domain.exact is None else float(domain.exact), 1.0, None
         if self.samples(public):
             sampling = self.sampling(noise_distribution, self.miss, public)
@@ -144,7 +146,9 @@ class Count(ByRanges):
                 )
             if len(wider) > 1:
                 rows.append(("share", min(max(estimate / max(1.0, n), 0.0), 1.0), *ends))
-            subject = "the expected count, and the share of the population that meets the condition"
+            subject = (
+                "the expected count, and the proportion of the population that meets the condition"
+            )
             intervals = population_intervals(
                 stacked_ends(wider), self.level, subject, domain, sampling
             )
@@ -169,7 +173,7 @@ class Count(ByRanges):
         """The half-width, the same whatever the records; and about that of a share."""
         half = noise_distribution.within(self.miss)
         line, cells = f"count +- {half:.4g}", 1 + self._states_rest(public)
-        # Beside the rest, or out of a public number, a count is a share too.
+        # Next to the rest, or out of a public number, a count is a share too.
         if not self.samples(public) or (cells == 1 and public.domain.exact is None):
             return (line,)
         name = "population share"
@@ -178,9 +182,10 @@ class Count(ByRanges):
 
 @attrs.frozen(kw_only=True)
 class Share(ByRanges):
-    """The share of records that meet a condition, out of those that meet `where`; also by group.
+    """The proportion of records that meet a condition, out of those that meet `where`; also by
+    group.
 
-    Those that meet it are counted beside those that do not: two cells that do not overlap. Where
+    Those that meet it are counted next to those that do not: two cells that do not overlap. Where
     the number of records is public, and all count, the first is enough. The interval is Fieller's
     set, exact for normal noise at every size; of few records it may say nothing.
 
@@ -208,7 +213,7 @@ class Share(ByRanges):
         return None if self.where else public_total(self, public)
 
     def query(self, public: Public) -> SumQuery:
-        """One query for both cells, exact and not negative; or for the first alone."""
+        """One query for both cells, exact and not negative; or for the first only."""
         need(self.meets, "share", "a condition", "meets", self.meets)
         require_conditions(public.domain, self.meets)
         return SumQuery(
@@ -249,7 +254,7 @@ class Share(ByRanges):
                 NOTHING if sampling is None else public_fraction(top, float(max(1, n)), sampling)
             )
         if self.samples(public):
-            subject = "the share of the population that meets the condition"
+            subject = "the proportion of the population that meets the condition"
             intervals = population_intervals(wider, self.level, subject, public.domain, sampling)
         return Statistics.of(
             Figures(
@@ -258,7 +263,7 @@ class Share(ByRanges):
                 low=np.array([ends[0]]),
                 high=np.array([ends[1]]),
                 level=self.level,
-                covers="noise only: where the share of these records lies",
+                covers="noise only: where the proportion of these records lies",
                 population=intervals,
             )
         )

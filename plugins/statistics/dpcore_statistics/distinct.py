@@ -3,7 +3,7 @@
 Theorem: one record more or less, or another one in its place, changes the number by at most 1: a
 replaced record takes at most one value away and brings at most one.
 
-By group: a record that comes or goes changes the number of its group alone, by at most 1, and a
+By group: a record that comes or goes changes the number of its group only, by at most 1, and a
 replaced one those of two groups, by at most 1 each, so that numbers move by at most sqrt(2) in l2
 and 2 in l1.
 """
@@ -56,7 +56,7 @@ class Distinct(Folding):
         where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
         by: Columns whose combinations are groups, in each of which values are counted; all records
             are one group if left out.
-        level: With what probability the error bars hold, all together.
+        level: With what probability the confidence intervals hold, all together.
         distance: `l2` for Gaussian mechanisms, `l1` for Laplace ones; by the budget if left out.
     """
 

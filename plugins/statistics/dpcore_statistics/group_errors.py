@@ -10,7 +10,7 @@ free up to w = 1. In l1: 1 + w, and twice that. Two groups cost what fifty cost.
 
 No error is divided by a private count: S and n are both released, and an interval of S/n is
 Fieller's set of their noise. A group with few records, or none, has an interval that says so. One
-group of a public number of records needs no count: S alone moves by at most 2 (replaced).
+group of a public number of records needs no count: S by itself moves by at most 2 (replaced).
 """
 
 import itertools
@@ -97,11 +97,11 @@ class GroupErrors(Paired):
         return upper_bound if self.cap is None else self.cap
 
     def is_counted(self, public: Public) -> bool:
-        """Whether sizes of groups are private, and released beside their sums of t."""
+        """Whether sizes of groups are private, and released next to their sums of t."""
         return bool(self.by or self.where) or public_total(self, public) is None
 
     def query(self, public: Public) -> SumQuery:
-        """A pair (w n, sum of t) for every group; the sum alone where n is public."""
+        """A pair (w n, sum of t) for every group; the sum only where n is public."""
         self.largest(public)
         size, norm, counted = self.groups(public).size, self.norm(public), self.is_counted(public)
         clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
@@ -217,7 +217,7 @@ class GroupErrors(Paired):
         of_pairs = sampling_of(answer.noise_distribution, apart(self.miss, len(pairs) or 1), domain)
         errors, gap_ends = broadcast_ends(NOTHING, (size,)), [NOTHING] * len(pairs)
         exact = public_total(self, public)
-        # Where n is public the sums have no count beside them.
+        # Where n is public the sums have no count next to them.
         moments = moments_of(answer.value, distribution.width if distribution else 0.0, w, exact)
         if distribution is not None and of_pairs is not None:
             low, high = mean_interval(moments, distribution)

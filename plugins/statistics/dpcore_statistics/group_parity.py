@@ -13,7 +13,8 @@ Everything else follows from the answers. If every prefix count of group g is wi
 its distribution function F_g is found to within :math:`2q/(\tilde n_g-q)`, wherever
 :math:`\tilde n_g>q`: with x the count, :math:`|\tilde x/\tilde n-x/n|\le(|\tilde x-x|+
 (x/n)|\tilde n-n|)/\tilde n\le2q/\tilde n`. So the distance of two groups is found to within the sum
-of both. The band is wide; `std` beside it is about the standard deviation of the estimate, which is
+of both. The band is wide; `std` next to it is about the standard deviation of the estimate, which
+is
 biased: noise makes a distance of 1 smaller, and a distance of 0 larger.
 """
 
@@ -245,7 +246,7 @@ class GroupParity(Grouped):
         deviation: NoiseDistribution | None,
         public: Public,
     ) -> float:
-        """To first order, at the cell where the two lie farthest apart."""
+        """To first order, at the cell where the two lie most distant apart."""
         if deviation is None:
             return math.inf
         answers, total = self.strategy(public).answers, 0.0

@@ -63,8 +63,8 @@ class GroupRates(Grouped):
     Args:
         by: Columns whose combinations are the groups: categories, or ranges cut by `edges` or
             `bins`.
-        calibration: Into how many equal cells scores are cut, an even number; then the share of the
-            second class in each is told too. It needs a model with scores.
+        calibration: Into how many equal cells scores are cut, an even number; then the proportion
+            of the second class in each is reported too. It needs a model with scores.
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
     """
@@ -204,7 +204,7 @@ class GroupRates(Grouped):
             )
         }
         for rate, by_group in proportions.items():
-            # Each family of gaps has its share of the miss, beside the rates themselves.
+            # Each family of gaps has its proportion of the miss, next to the rates themselves.
             narrow = math.sqrt(value[0].size)  # of the largest count that a rate is divided by
             gap = gaps(
                 about,
@@ -226,7 +226,7 @@ class GroupRates(Grouped):
         noise_distribution: NoiseDistribution | None,
         public: Public,
     ) -> tuple[PopulationIntervals, dict[str, PopulationIntervals]]:
-        """Of all rates together; and of the gaps of each rate, with its share of the miss."""
+        """Of all rates together; and of the gaps of each rate, with its proportion of the miss."""
         kinds = (ERROR, POSITIVE, TRUE_POSITIVE, FALSE_POSITIVE)
         domain, count = public.domain, len(group_sums)
         pairs = [*itertools.combinations(range(count), 2)]
@@ -238,7 +238,7 @@ class GroupRates(Grouped):
         intervals = population_intervals(
             rows, self.level, subject, domain, distribution, joint=True
         )
-        # Each family of gaps has its share of the miss, as beside the noise.
+        # Each family of gaps has its proportion of the miss, as next to the noise.
         distribution = sampling_of(
             noise_distribution, apart(self.miss / len(kinds), len(pairs) or 1), domain
         )
@@ -259,7 +259,7 @@ class GroupRates(Grouped):
         noise_distribution: NoiseDistribution | None,
         public: Public,
     ) -> Figures:
-        """The share of the second class in every cell of the score."""
+        """The proportion of the second class in every cell of the score."""
         about, count = self.groups(public).about, value.shape[2]
         miss = apart(self.miss, len(value) * count)
         # Each cell of each group: records of the second class over all records.
@@ -289,12 +289,12 @@ class GroupRates(Grouped):
         rate_half = half * math.sqrt(self.leanings(public) / 2)
         return (
             f"each of {cells} counts +- {half:.4g}, all together",
-            f"each rate about +- {rate_half:.4g}/n for n records that it is a share of",
+            f"each rate about +- {rate_half:.4g}/n for n records that it is a proportion of",
         )
 
 
 def _sums(cells: NDArray[np.float64]) -> dict[str, _Sums]:
-    """What every rate is the share of, of one group's cells: true class by leaning."""
+    """What every rate is the proportion of, of one group's cells: true class by leaning."""
     # The second half of the leanings is a prediction of the second class.
     half = cells.shape[1] // 2
     no, yes = cells[:, :half].sum(axis=1), cells[:, half:].sum(axis=1)
@@ -307,7 +307,7 @@ def _sums(cells: NDArray[np.float64]) -> dict[str, _Sums]:
 
 
 def _estimated(sums: _Sums, noise_distribution: NoiseDistribution | None, miss: float) -> Estimated:
-    """The share of a sum, with its interval."""
+    """The proportion of a sum, with its interval."""
     (top, of_top), (remainder, of_remainder) = sums
     n = max(1.0, top + remainder)
     rate = min(max(top / n, 0.0), 1.0)

@@ -82,7 +82,7 @@ class Grouped(Statistic):
         """The groups: every combination of the keys' cells, empty ones too.
 
         Raises:
-            ParameterError: a key stands twice or there is none, edges are about another column, or
+            ParameterError: a key occurs twice or there is none, edges are about another column, or
                 there are too many groups.
         """
         return groups_of(public.domain, self.by, self.edges, self.bins, "group_by")
@@ -129,13 +129,14 @@ class GroupBy(Paired):
     Args:
         by: Columns whose combinations are the groups: categories, or ranges cut by `edges` or
             `bins`.
-        column: Of the means: a declared range; counts alone if left out.
+        column: Of the means: a declared range; counts by itself if left out.
         of: What is counted: records, or persons, each of whom counts once in every group that any
             of their records is in. Persons without a `column`, for domains with `people`.
-        compare: What of all pairs of groups is published beside the means: `difference`, or `ratio`
-            of values that are not below 0, or `equality`: differences, each with the p value of the
-            test that both means of the population are equal; of up to 16 groups. Of counts by two
-            columns it is `independence`: a test of whether one tells of the other there.
+        compare: What of all pairs of groups is published next to the means: `difference`, or
+            `ratio` of values that are not below 0, or `equality`: differences, each with the p
+            value of the test that both means of the population are equal; of up to 16 groups. Of
+            counts by two columns it is `independence`: a test of whether one says of the other
+            there.
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
         strategy: `basis` publishes least squares estimates of counts: of a public number of
@@ -188,13 +189,13 @@ class GroupBy(Paired):
         if self.compare in (EQUALITY, INDEPENDENCE) and self.norm(public) is Distance.L1:
             return GAUSSIAN
         fits = self.column is not None or public.domain.sampled == "independent"
-        return "" if fits else "sampled: independent (shares: true of a histogram tells shares)"
+        return "" if fits else "sampled: independent (shares: true of a histogram says shares)"
 
     def query(self, public: Public) -> SumQuery:
         """One integer a group, or a pair of reals."""
         size, norm = self.groups(public).size, self.norm(public)
         if self.compare in (EQUALITY, INDEPENDENCE):
-            # A test is about the population: what stands against it is said by name.
+            # A test is about the population: what is against it is said by name.
             attrs.evolve(self, interval="both").samples(public)
             is_stated = self.compare == INDEPENDENCE or self.interval != "noise"
             need(is_stated, "group_by", "both, or population", "interval", self.interval)
@@ -223,7 +224,7 @@ class GroupBy(Paired):
             2 * length if query.distance is Distance.L1 else up(ROOT_TWO * length, roundings=2)
         )
         if self.groups(public).size == 1 and self.column is None:
-            # With one group alone a replaced record of weight 1 only starts or ceases to count.
+            # With one group only a replaced record of weight 1 only starts or ceases to count.
             between_groups = length
         return ByRelation(
             add_remove=length,
@@ -281,7 +282,7 @@ class GroupBy(Paired):
         self, figures: Figures, noise_distribution: NoiseDistribution | None, public: Public
     ) -> Figures:
         """The same counts, with their intervals about the population where there are some."""
-        # A count of a sample of a finite population tells nothing else.
+        # A count of a sample of a finite population reveals nothing else.
         finite = public.domain.sampled != "independent" and public.domain.exact is None
         if finite or not self.samples(public):
             return figures
@@ -315,7 +316,7 @@ class GroupBy(Paired):
     def _total(self, groups: Marginal, public: Public) -> int | None:
         """What all counts add up to, if every record counts and their number is public."""
         counts_all = all(cells.partition for cells in groups.columns) and not self.where
-        # Beside a value, a count leaves out records that lack it; its noise is another's too.
+        # Next to a value, a count leaves out records that lack it; its noise is another's too.
         if self.column is not None or not counts_all or self.strategy == "cells":
             return None
         return public_total(self, public)
@@ -329,7 +330,7 @@ class GroupBy(Paired):
             ends = ratio(total, weighted, w, answer.noise_distribution, miss, 1.0)
             rows.append(in_units(column, total / max(1.0, weighted / w), ends))
         intervals = None
-        # Every group's share of the miss is what its interval about the noise has.
+        # Every group's proportion of the miss is what its interval about the noise has.
         if self.samples(public):
             sampling, norm = (
                 self.sampling(answer.noise_distribution, miss, public),

@@ -131,7 +131,7 @@ def fitted(
     estimates = counts
     if total is not None:
         estimates = counts + (total - counts.sum()) / counts.size
-    # Bars of the noisy counts themselves hold as well, where they are the narrower ones.
+    # Intervals of the noisy counts themselves hold as well, where they are the narrower ones.
     centre = estimates if is_fitted else counts
     display = shown_counts(estimates, total)
     return least_squares(about, estimates, half, level, domain, display, centre)
@@ -149,8 +149,9 @@ class Histogram(ByCategories):
         bins: In place of edges: so many equal parts of the range.
         of: What is counted: records, or persons, each of whom counts once in every cell that any of
             their records is in. For domains with `people`.
-        shares: Whether shares of the records in all cells are published in place of their counts.
-        guess: Public guesses, for what `check` expects of shares of the population alone:
+        shares: Whether proportions of the records in all cells are published in place of their
+            counts.
+        guess: Public guesses, for what `check` expects of proportions of the population only:
             `records`, the number of all, and `proportion`, of one cell.
         strategy: `basis` publishes least squares estimates: of a public number of records, they add
             up to it; `cells` each noisy count as it is.
@@ -247,7 +248,7 @@ class Histogram(ByCategories):
             return Statistics.of(figures)
         # Least squares estimates have no more noise than the cells, whose law is taken for them.
         value = value if figures.unbiased is None else figures.unbiased
-        # Šidák's share of the miss for each cell: it holds for normal laws of any correlation.
+        # Šidák's proportion of the miss for each cell: it holds for normal laws of any correlation.
         sampling = self.sampling(noise_distribution, apart(self.miss, value.size), public)
         if sampling is None or not self.shares:
             out_of = None if domain.exact is None else float(domain.exact)
@@ -256,7 +257,7 @@ class Histogram(ByCategories):
             ends = public_fraction(value, float(total), sampling)
         else:
             ends = noisy_fraction(value, value.sum() - value, sampling, (1, value.size - 1))
-        subject = "shares of the population" if self.shares else "expected counts"
+        subject = "proportions of the population" if self.shares else "expected counts"
         intervals = population_intervals(
             broadcast_ends(ends, value.shape), self.level, subject, domain, sampling, joint=True
         )
@@ -373,7 +374,7 @@ def fractions_of(
     """
     miss, n = apart(1 - level, counts.size), float(total or max(1.0, counts.sum()))
     tops, rest = counts.tolist(), counts.sum()
-    # Out of a public total the noise is of one cell alone.
+    # Out of a public total the noise is of one cell only.
     if total is None:
         cells = (1, counts.size - 1)
         ends = [proportion(top, rest - top, cells, noise_distribution, miss) for top in tops]
@@ -387,7 +388,7 @@ def fractions_of(
         high=np.array([high for _, high in ends]),
         level=level,
         joint=True,
-        covers="noise only: where the shares of these records lie, out of those in all cells",
+        covers="noise only: where the proportions of these records lie, out of those in all cells",
     )
 
 
@@ -404,7 +405,7 @@ def counted(
     Args:
         total: What they add up to, where that is public.
     """
-    # Šidák's share of the miss for each cell, so that all intervals hold together.
+    # Šidák's proportion of the miss for each cell, so that all intervals hold together.
     miss = apart(1 - level, counts.size)
     half = float("inf") if noise_distribution is None else noise_distribution.within(miss)
     ends = [cut_count((float(count) - half, float(count) + half), domain) for count in counts]

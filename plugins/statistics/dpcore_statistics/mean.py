@@ -1,4 +1,4 @@
-r"""Mean: with the number of records public, or private and released beside it.
+r"""Mean: with the number of records public, or private and released next to it.
 
 Theorem (private n). Let t = (x - c)/(R/2) in [-1, 1], R the width of the range and c its middle. A
 record that counts contributes (w, t), others nothing. Then in l2 a record that comes or goes moves
@@ -74,8 +74,8 @@ class Averaged(OfValues):
 
     Args:
         column: A declared range; missing values are left out.
-        weight: w of the count beside the sums; by the relation if left out.
-        guess: Public guesses, for what `check` expects of the population alone: `records`, the
+        weight: w of the count next to the sums; by the relation if left out.
+        guess: Public guesses, for what `check` expects of the population only: `records`, the
             number of values, and `sd`, their standard deviation in the file's units.
     """
 
@@ -91,7 +91,7 @@ class Averaged(OfValues):
         return ""
 
     def counted(self, public: Public) -> bool:
-        """Whether the number of values is private, and released beside their sums."""
+        """Whether the number of values is private, and released next to their sums."""
         # Each makes the number of values private: an unknown n, a condition, missing values.
         column = number_column(public.domain, self.column)
         return public.domain.exact is None or bool(self.where) or column.may_miss
@@ -115,7 +115,7 @@ class Averaged(OfValues):
         return moments_of(answer.value, width, weight, exact, norm), sampling
 
     def count_weight(self, public: Public) -> float:
-        """w, the weight of the count beside the sums; a larger one means a better count."""
+        """w, the weight of the count next to the sums; a larger one means a better count."""
         if self.weight is not None:
             return self.weight
         return default_weight(self.norm(public), public.domain.exact is not None)
@@ -132,7 +132,7 @@ class Mean(Averaged):
 
     def query(self, public: Public) -> SumQuery:
         """The sum of t, after w times the number of values where that is private; then moments."""
-        # (w, t) has length sqrt(1 + w^2) in l2; t alone is at most 1.
+        # (w, t) has length sqrt(1 + w^2) in l2; t by itself is at most 1.
         norm, counted = self.norm(public), self.counted(public)
         clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
         # By the lemma of moments they lengthen nothing.
@@ -144,7 +144,7 @@ class Mean(Averaged):
         return SumQuery(name="mean", shape=(size,), distance=norm, sum=total)
 
     def _free_numbers(self, public: Public) -> int:
-        """How many numbers there are beside the sum and the count."""
+        """How many numbers there are next to the sum and the count."""
         return len(free_terms(0.0, self.norm(public))) if self.samples(public) else 0
 
     def _records_of_each(self, public: Public) -> int:
@@ -288,7 +288,7 @@ class MeanOfGroup(Mean):
 def expected_mean(
     learner: Averaged, public: Public, noise_distribution: NoiseDistribution
 ) -> tuple[str, ...]:
-    """How wide the bar of a mean will be, and of the count beside it."""
+    """How wide the bar of a mean will be, and of the count next to it."""
     column = number_column(public.domain, learner.column)
     half = column.column.half_width * noise_distribution.within(learner.miss)
     people, wider = public.domain.people, tuple[str, ...]()
@@ -318,7 +318,7 @@ def in_units(
 
 
 def column_ends(column: NumberColumn, ends: Ends) -> Ends:
-    """Ends of positions in the file's units; those that tell nothing as they are."""
+    """Ends of positions in the file's units; those that reveal nothing as they are."""
     is_finite = np.isfinite(ends[0])
     values = (column.value(np.where(is_finite, end, 0.0)) for end in ends)
     return nothing_unless(is_finite, *values)

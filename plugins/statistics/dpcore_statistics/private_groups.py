@@ -1,4 +1,4 @@
-r"""Private groups: counts, and the mean of a column, by keys that nobody listed.
+r"""Private groups: counts, and the mean of a column, by keys that no one listed.
 
 First the keys are published as `private_keys` publishes them. Then, with what came out as a public
 argument, each record adds (w, t) to the pair of its own key, t in [-1, 1] the value's place in its
@@ -7,7 +7,7 @@ none.
 
 Theorem: for every list of keys, the pairs move in l2 by at most :math:`\sqrt{1+w^2}` where a
 record comes or goes, and by at most :math:`\max(2,\sqrt2\sqrt{1+w^2})` where one is replaced: a
-record adds to one pair at most, as a key that stands twice in the list counts at its first place.
+record adds to one pair at most, as a key that occurs twice in the list counts at its first place.
 """
 
 import math
@@ -82,7 +82,7 @@ class PrivateGroups(PrivateKeys):
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
         """
-        # The keys are asked as `private_keys` asks them, with a share of the budget.
+        # The keys are asked as `private_keys` asks them, with a fraction of the budget.
         (keys,) = super().queries(public)
         number_column(public.domain, self.mean_of)
         clip = with_count(Distance.L2, self.weight(public), 1.0)
@@ -201,10 +201,10 @@ class PrivateGroups(PrivateKeys):
 def _places(
     record_keys: NDArray[np.float64], keys: NDArray[np.float64], fallback: int
 ) -> NDArray[np.intp]:
-    """PRIVATE: where each record's key stands first among the published ones, `fallback` if
+    """PRIVATE: where each record's key is first among the published ones, `fallback` if
     it is not among them, -1 without a key."""
     first: dict[bytes, int] = {}
-    # `setdefault`: a key that stands twice counts at its first place, as the theorem says.
+    # `setdefault`: a key that occurs twice counts at its first place, as the theorem says.
     for number, key in enumerate(keys):
         if key.any():
             first.setdefault(key.tobytes(), number)

@@ -39,8 +39,8 @@ from dpcore_statistics.statistic import ROOT_TWO
 class PrivateKeys(Conversation, Cutting):
     """The values of a column that enough records have, with their counts.
 
-    Nobody has to list the values. A value is published only if its noisy count is above a threshold
-    that the plan fixes; how many values there are, and which were left out, is not told.
+    No one has to list the values. A value is published only if its noisy count is above a threshold
+    that the plan fixes; how many values there are, and which were left out, is not given.
 
     Total: values with counts are found whatever the records; of none there are none.
 
@@ -48,7 +48,7 @@ class PrivateKeys(Conversation, Cutting):
         column: A declared column of texts.
         most: Values that are published at most; of more, those with the largest noisy counts.
         where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
-        level: With what probability an error bar holds, for each value by itself.
+        level: With what probability an half-width holds, for each value by itself.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.private_keys",)

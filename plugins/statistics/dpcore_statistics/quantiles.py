@@ -22,14 +22,14 @@ Interval: with probability 1 - beta a choice scores at least
 :math:`-r=-(\Delta_R/\epsilon)\ln(B/\beta)`, as some point scores 0. So the choice at the rank
 qn - r has :math:`n_<(t)\le qn` or is the first point, the one at qn + r has
 :math:`n_\le(t)\ge qn` or is the last: with beta/2 each, a quantile of the rounded values lies
-between them. One choice alone has no interval, and three cost three times as much as one:
-`interval: false` asks for the quantile alone, and its interval is then the whole range.
+between them. One choice by itself has no interval, and three cost three times as much as one:
+`interval: false` asks for the quantile only, and its interval is then the whole range.
 
 Several quantiles, and quantiles by group, follow from prefix counts (`ranks.prefixes`). Which way
 is taken follows from public widths at a unit of budget, to which both are proportional:
 
 * of a choice's interval, 2r at m quantiles of three asks each: :math:`\epsilon=2\mu/\sqrt{3m}` a
-  choice where Gaussian squares add up, else a share of 1/(3m);
+  choice where Gaussian squares add up, else a proportion of 1/(3m);
 * of prefixes, the largest deviation times the normal quantile of all ranks together.
 
 One quantile is a choice, whose typical error is a third of a rank's noise. Without intervals
@@ -104,7 +104,7 @@ class Quantiles(Folding):
         level: With what probability an interval holds.
         interval: Whether two thirds of the budget go into an interval of each quantile; if not, all
             of it goes into the quantile, and nothing is said of how near it is. `population` and
-            `both` tell intervals with sampling error, by prefixes; `noise` none.
+            `both` say intervals with sampling error, by prefixes; `noise` none.
         method: `choice` or `prefixes`; by public widths if left out.
         distance: Of prefixes: `l2` for Gaussian noise, `l1` for Laplace noise on a tree, which
             uses no delta; by the budget if left out.
@@ -112,7 +112,7 @@ class Quantiles(Folding):
             `edges` or `bins`.
         edges: Of the cells of a range under `by`, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
-        guess: Public guesses, for what `check` expects of the population alone: `records`, the
+        guess: Public guesses, for what `check` expects of the population only: `records`, the
             number of values (in a group).
     """
 
@@ -230,7 +230,7 @@ class Quantiles(Folding):
             return None
         shift = 0
         if turn:
-            # r follows from the noise's law alone, and not from the answer.
+            # r follows from the noise distribution only, and not from the answer.
             ranks = self._ranks(state.answers[self._asks * number])
             shift = -ranks if turn == 1 else ranks
         return attrs.evolve(queries[number], args={"shift": shift})

@@ -1,4 +1,4 @@
-r"""Running: counts or sums by period, and their running totals, whose bars hardly grow.
+r"""Running: counts or sums by period, and their running totals, whose intervals hardly grow.
 
 What is measured is y = K x + z, for x the periods' own sums and K the square root of running totals
 (`dpcore_models.solvers.banded`): integers, lower triangular, the same along each diagonal. Everyone
@@ -10,7 +10,7 @@ for v in [lo, hi], a multiple of 2^-30. So a record that comes or goes moves y b
 :math:`\max|v|\max_t\|K_{\cdot t}\|`. One that is replaced moves it by
 :math:`\|vK_{\cdot t}-v'K_{\cdot t'}\|`, which is convex in v and v', so that ends decide; both
 ends' intervals hold 0, which is a record that does not count.
-Adaptivity costs nothing: all periods are one ask, and no contribution depends on an answer.
+Adaptivity costs nothing: all periods are one query, and no contribution depends on an answer.
 """
 
 from functools import lru_cache
@@ -273,7 +273,7 @@ def _matrix(weights: tuple[int, ...], count: int) -> NDArray[np.int64]:
 
 def _longest(matrix: NDArray[np.int64], norm: Distance) -> float:
     """The longest column, rounded up."""
-    # Integers below 2^53: sums and squares are exact, and the root alone is rounded.
+    # Integers below 2^53: sums and squares are exact, and the root by itself is rounded.
     if norm is Distance.L1:
         return float(matrix.sum(axis=0).max())
     return up(float(np.sqrt((matrix * matrix).sum(axis=0).max())), roundings=1)

@@ -67,25 +67,25 @@ class Folding(Conversation, Cutting):
 class Statistic(SummingLearner, Conversation, Cutting):
     """One exact sum over records, asked once, and tables that follow from it.
 
-    Total: as every summing learner; public facts alone decide what a record contributes.
+    Total: as every summing learner; public facts only decide what a record contributes.
 
     Args:
         where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
-        level: With what probability an error bar holds.
+        level: With what probability an half-width holds.
         distance: The norm of the noise: `l2` for Gaussian mechanisms, `l1` for Laplace ones; by
             default l2 where the budget has a delta, else l1.
         clip: What the noise hides: `record`, k records of a person; `person`, one person whose
             records are added and then clipped to the length of `counts_for` of them, so that k
-            costs nothing. For domains with `people`, and for sums and means alone: `of: persons`
+            costs nothing. For domains with `people`, and for sums and means only: `of: persons`
             counts persons.
         counts_for: How many whole records a person counts for at most, where persons are clipped.
         states_unit: Whether a count is of records or of persons, and its table says of which. A
             spec of before 0.2.0 means false: `clip: person` then counts neither.
         cut_at_zero: Whether intervals of sums and quotients of values of one sign end at 0. A spec
             of before 0.2.1 means false.
-        interval: What bars cover: the `noise` alone, or sampling error too (`population`, `both`),
-            for which the domain says how records were `sampled`. By default both where it does, and
-            where that costs neither epsilon nor noise; of Laplace noise on request.
+        interval: What intervals cover: the `noise` only, or sampling error too (`population`,
+            `both`), for which the domain says how records were `sampled`. By default both where it
+            does, and where that costs neither epsilon nor noise; of Laplace noise on request.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.sums",)
@@ -93,7 +93,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
     publishes: ClassVar[type[Any]] = Published
 
     distinguishes_laplace: ClassVar[bool] = False
-    """Whether intervals about the population are told of Laplace noise in l1, too."""
+    """Whether intervals about the population are reported of Laplace noise in l1, too."""
 
     counting_words: ClassVar[str] = "in every number that any of their records is in"
     """Where a person counts, of those who are counted."""
@@ -145,7 +145,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
 
     @property
     def publishes_count(self) -> bool:
-        """Whether a count beside sums is of records: not where persons were scaled with it."""
+        """Whether a count next to sums is of records: not where persons were scaled with it."""
         return self.clip == "record" or not self.states_unit
 
     @property
@@ -154,7 +154,9 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return None
 
     def unsampled(self, public: Public) -> str:
-        """Why no interval about the population can be told of this statistic; empty if one can."""
+        """Why no interval about the population can be reported of this statistic; empty if one
+        can.
+        """
         return "interval: noise (this statistic has no interval about the population)"
 
     def draws_persons(self, public: Public) -> bool:
@@ -172,15 +174,15 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return False
 
     def samples(self, public: Public) -> bool:
-        """Whether intervals about the population are told: a function of public facts.
+        """Whether intervals about the population are reported: a function of public facts.
 
         Raises:
-            ParameterError: they are asked for, and cannot be told.
+            ParameterError: they are asked for, and cannot be reported.
         """
         if self.interval == NOISE:
             return False
         norm, people = self.norm(public), public.domain.people
-        # Second moments of persons' sums are free in l2 alone.
+        # Second moments of persons' sums are free in l2 only.
         of_persons = people is not None and people.records > 1 and self.counted_unit is None
         any_noise = self.distinguishes_laplace and not of_persons
         draws_persons = self.draws_persons(public)
@@ -196,7 +198,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
 
     @property
     def miss(self) -> float:
-        """The probability with which an error bar may fail: 1 - level."""
+        """The probability with which an half-width may fail: 1 - level."""
         return 1 - self.level
 
     @abstractmethod
@@ -303,7 +305,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
         """The published tables, from the last answer and from public facts."""
         *_, answer = state.answers
         tables = self.published(answer, state.public)
-        # Without the noise's law every number is possible: an interval would say nothing.
+        # Without the noise distribution every number is possible: an interval would say nothing.
         if answer.noise_distribution is None:
             tables = tables.unstated()
         # A bar must say when it covers clipped persons: clipping is bias, which no bar includes.
@@ -335,7 +337,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
         if query.name not in noise_distributions:
             return ()
         level = f"({100 * self.level:g} %)"
-        # Which of the two is counted decides what the number is, and how wide its bar.
+        # Which of the two is counted decides what the number is, and how wide its interval.
         if self._unit_in_words(public.domain):
             level = f"of {self.counted_unit} {level}"
         return tuple(
@@ -367,12 +369,12 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return self.tables(answer, public)
 
     def widths(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """How wide the bars of the query that is asked will be."""
+        """How wide the intervals of the query that is asked will be."""
         return self.expected(public, noise_distribution)
 
     @abstractmethod
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """How wide the bars will be, such as "count +- 21"."""
+        """How wide the intervals will be, such as "count +- 21"."""
 
 
 @attrs.frozen

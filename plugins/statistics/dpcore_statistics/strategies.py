@@ -53,7 +53,7 @@ _PLACES = 2.0**30  # strategies are multiples of 2^-30, so that sums of their co
 
 @attrs.frozen(kw_only=True, eq=False)
 class Lengths:
-    """How long the rows of a matrix are, in either norm: all that single bars need of it.
+    """How long the rows of a matrix are, in either norm: all that single intervals need of it.
 
     Args:
         size: Entries of a row: how many numbers are measured.
@@ -103,7 +103,7 @@ class Strategy:
     @property
     def largest_column_distance(self) -> float:
         """What a replaced record moves them by."""
-        # Two cells may be any pair, so the farthest pair is the bound.
+        # Two cells may be any pair, so the most distant pair is the bound.
         columns, diameter = self.measured.T, 0.0
         for column in columns:
             diameter = max(diameter, float(np.sqrt(((columns - column) ** 2).sum(axis=1)).max()))
@@ -126,7 +126,9 @@ class Strategy:
 
 @lru_cache(maxsize=16)
 def longest_columns(strategy: Strategy) -> tuple[float, float]:
-    """The longest column, and the farthest two of which one may be 0: quickly, of many cells."""
+    """The longest column, and the most distant two of which one may be 0: quickly, of many
+    cells.
+    """
     gram = strategy.measured.T @ strategy.measured
     squares = np.diagonal(gram)
     distances = float((squares[:, None] + squares - 2 * gram).max())
@@ -163,7 +165,7 @@ def joint_half_widths_of(
     *,
     even: bool = False,
 ) -> NDArray[np.float64]:
-    """Half-widths of the same from the joint law, or single ones where these are narrower.
+    """Half-widths of the same from the joint distribution, or single ones where these are narrower.
 
     They are as the standard deviations; `even`, as the roots of these, so that the narrowest is not
     narrow at the cost of all others.

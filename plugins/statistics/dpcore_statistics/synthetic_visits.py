@@ -1,7 +1,8 @@
-"""Made-up visits to a clinic, for examples: `python -m dpcore_statistics.synthetic_visits FOLDER`.
+"""Synthetic visits to a clinic, for examples: `python -m dpcore_statistics.synthetic_visits
+FOLDER`.
 
 Two files: `visits.csv`, several rows a patient, and `patients.csv`, the last visit of each. Cells
-are missing as they are in life: at the bedside nobody measured, a form came back blank. Nobody is
+are missing as they are in life: at the bedside no one measured, a form came back blank. No one is
 real; the seed is fixed, so that everyone gets the same files.
 """
 

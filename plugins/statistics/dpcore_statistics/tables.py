@@ -56,7 +56,7 @@ class Table(Statistic):
         weights: Of the tables, by name: a table with more weight gets less noise; if left out, the
             total squared error is least.
         strategy: `basis` measures residuals in l2, as `statistics.marginals` does, where that makes
-            no table's bars wider: tables then agree with one another. `cells` measures cells.
+            no table's intervals wider: tables then agree with one another. `cells` measures cells.
     """
 
     distinguishes_laplace: ClassVar[bool] = True
@@ -106,7 +106,7 @@ class Table(Statistic):
     def unsampled(self, public: Public) -> str:
         """Expected counts of a stream, or out of a public number of records."""
         fits = public.domain.sampled == "independent"
-        return "" if fits else "sampled: independent (shares: true of a histogram tells shares)"
+        return "" if fits else "sampled: independent (shares: true of a histogram says shares)"
 
     def tables_of(self, public: Public) -> tuple[Marginal, ...]:
         """The marginals with their weights.
@@ -334,7 +334,7 @@ class Table(Statistic):
         return Statistics(tables=sampled)
 
     def _of_records(self, answer: Answer, public: Public) -> Statistics:
-        """The same with bars of the noise alone."""
+        """The same with intervals of the noise only."""
         if measured := self.measured(public):
             return measured.figures(answer, self.level, public.domain)
         value, start, counts = np.asarray(answer.value, dtype=np.float64), 0, []

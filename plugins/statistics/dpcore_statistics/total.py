@@ -85,7 +85,7 @@ class Total(OfValues):
         estimate, intervals = answer.value[0], None
         if self.samples(public):
             sampling = self.sampling(answer.noise_distribution, self.miss, public)
-            # Of values below 0 all stand for their sizes.
+            # Of values below 0 all represent their sizes.
             sign = -1.0 if highest <= 0 else 1.0
             free, top = free_square(self.norm(public)), sign * estimate
             ends: Any = NOTHING

@@ -3,7 +3,7 @@ r"""Variance: it comes free with the mean.
 Let x be a value at its position in [-1, 1].
 
 Theorem (n public, l2). :math:`(\sum x, b\sum x^2)` moves by at most 2 when a record is replaced,
-the same as :math:`\sum x` alone, for every :math:`b\le b^*=\varphi^{5/2}/2=1.66509...`, phi the
+the same as :math:`\sum x` only, for every :math:`b\le b^*=\varphi^{5/2}/2=1.66509...`, phi the
 golden ratio. Proof: the squared movement :math:`(x-y)^2(1+b^2(x+y)^2)` is largest at
 :math:`|x+y|=2-|x-y|=s`, where :math:`(2-s)^2(1+b^2s^2)\le4` iff :math:`b^2\le(4-s)/(s(2-s)^2)`,
 whose least value, at :math:`s=3-\sqrt5`, is :math:`\varphi^5/4`.
@@ -79,7 +79,7 @@ class Variance(Averaged):
     """
 
     def pays_for_population(self, public: Public) -> bool:
-        """With a public n the squares alone are less noisy: there they have a larger weight."""
+        """With a public n the squares by itself are less noisy: there they have a larger weight."""
         return not self.by and not self.counted(public)
 
     def _square(self, norm: Distance, counted: bool, sampled: bool) -> float:
@@ -104,7 +104,7 @@ class Variance(Averaged):
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorems above: 2 for a replaced record, or the clip where that is longer."""
-        # Under replacement the squares cost nothing: 2 is what the sum of x alone moves by.
+        # Under replacement the squares cost nothing: 2 is what the sum of x by itself moves by.
         if query.real_size in (2, 1 + MORE):
             return ByRelation(add_remove=query.sum.clip, replace_one=2.0)
         return ByRelation(add_remove=query.sum.clip, replace_one=max(2.0, query.sum.clip))
@@ -133,7 +133,7 @@ class Variance(Averaged):
         if answer.query.real_size in (2, 1 + MORE):
             count = float(domain.records)
             total, squares = (float(number) for number in answer.value[:2])
-            # Beside moments it is the sum of 1 - x^2 that is released.
+            # Next to moments it is the sum of 1 - x^2 that is released.
             squares = count - squares if answer.query.real_size > MORE else squares
             moments = _Moments(total, squares / b, count, 0.0, 1 / b)
             ends = around(total, deviation, self.miss)
@@ -189,7 +189,7 @@ class Variance(Averaged):
                 (half * half * low, half * half * high),
                 (half * np.sqrt(np.maximum(low, 0.0)), half * np.sqrt(high)),
             ]
-            # Ends that tell nothing stay infinite.
+            # Ends that reveal nothing stay infinite.
             wider[2] = nothing_unless(np.isfinite(low), *wider[2])
         ends = stacked_ends([*wider, count_ends(moments, public.domain, distribution)][:rows])
         subject = "mean and variance of the population, each value clipped to its declared range"
@@ -225,7 +225,7 @@ def _interval(
     if noise_distribution is None:
         return 0.0, 1.0
     count_is_public = not moments.count_noise
-    # The delta method needs a normal law, and an n that is far from 0 for certain.
+    # The delta method needs a normal distribution, and an n that is far from 0 for certain.
     if isinstance(noise_distribution, NormalDistribution) and (
         count_is_public or moments.number > _CERTAIN * noise_distribution.std * moments.count_noise
     ):
@@ -244,7 +244,7 @@ def _interval(
 
 def _box(moments: _Moments, noise_distribution: NoiseDistribution, miss: float) -> Ends:
     """All Q - m^2 with every sum in its interval."""
-    # Bonferroni: every sum lies in its interval, but for a share of the miss each.
+    # Bonferroni: every sum lies in its interval, but for a proportion of the miss each.
     parts = 2 if not moments.count_noise else 3
     half = noise_distribution.within(miss / parts)
     top = (moments.total - half, moments.total + half)

@@ -44,18 +44,19 @@ class Workload(ByFirstCell):
     In l1 prefixes and ranges are measured by a tree: levels whose weights add up to 1, so that a
     record that comes or goes moves 1, and a replaced one at most 2.
 
-    Intervals hold together, by the joint law of the noise (`dpcore_models.measurements`).
+    Intervals hold together, by the joint distribution of the noise (`dpcore_models.measurements`).
 
     Total: as every statistic.
 
     Args:
         column: A declared range, or categories in their order.
-        ask_for: `prefixes`, `ranges`, or `cells` and their total; of no use beside `matrix`.
+        ask_for: `prefixes`, `ranges`, or `cells` and their total; of no use next to `matrix`.
         matrix: In place of `ask_for`: one row of weights a query, one weight a cell.
         edges: Of the cells of a range, increasing.
         bins: In place of edges: so many equal parts of the range.
-        bars: `joint`: by the joint law of the noise, and a count below 0 is printed as 0. `single`:
-            from each number's own law, and without delta from the cells, as before version 0.2.
+        bars: `joint`: by the joint distribution of the noise, and a count below 0 is printed as 0.
+            `single`: from each number's own law, and without delta from the cells, as before
+            version 0.2.
     """
 
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"bars": "single"}}
@@ -196,7 +197,7 @@ class Workload(ByFirstCell):
         return Statistics.of(
             Figures(
                 about={self.column: self._labels(self.cells(public).labels)},
-                # As published before 0.2.0: a count below 0 stood in its row as it was.
+                # As published before 0.2.0: a count below 0 was in its row as it was.
                 estimate=np.maximum(values, 0.0) if is_cut else values,
                 low=low,
                 high=high,

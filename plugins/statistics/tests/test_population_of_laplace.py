@@ -129,13 +129,13 @@ def test_one_moment_is_free_in_l1_and_so_is_what_a_sum_needs():
     [
         (name, exact)
         for name, exact in itertools.product(LEARNERS, (None, 40))
-        # Of a public number of records a count tells nothing, and the mean tells the sum.
+        # Of a public number of records a count reveals nothing, and the mean says the sum.
         if exact is None or name not in ("count", "sum")
     ],
 )
 def test_no_record_moves_the_sum_farther_than_is_claimed(name, exact):
     """All records of a grid, or none where their number is private; and the claim is attained,
-    and that of the noise alone."""
+    and that of the noise only."""
     facts, learner = domain(exact), LEARNERS[name]
     relation = ADD_REMOVE if exact is None else REPLACE_ONE
     claims = {}
@@ -158,7 +158,7 @@ def test_no_record_moves_the_sum_farther_than_is_claimed(name, exact):
         distance = max(abs(rows - row).sum(axis=1).max() for row in rows)
     assert distance <= claims["both"]
     assert distance == pytest.approx(claims["both"], rel=1e-6)
-    if name != "count, some" or exact is not None:  # beside which the rest is stated
+    if name != "count, some" or exact is not None:  # next to which the rest is stated
         assert claims["both"] == pytest.approx(claims["noise"], rel=1e-9)
 
 

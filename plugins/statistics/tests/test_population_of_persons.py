@@ -340,7 +340,7 @@ def test_coverage_of_means_of_persons(persons, epsilon):
         proportion = covered((low, high), truth)
         assert proportion >= 0.9335
         if persons == 20_000 and epsilon >= 1:
-            # Not vacuous: near what the same persons tell without noise.
+            # Not vacuous: near what the same persons say without noise.
             j, t, p = np.array(KINDS[kind](most)).T
             variance = (p / p.sum()) @ np.square(j * (t - truth))
             plain = 2 * 1.96 * math.sqrt(variance / persons) / ((p / p.sum()) @ j)

@@ -1,4 +1,4 @@
-"""Ratios of two columns' sums: what a record moves, what is told, and how well it holds."""
+"""Ratios of two columns' sums: what a record moves, what is reported, and how well it holds."""
 
 import itertools
 import math
@@ -124,7 +124,7 @@ def test_a_session_tells_ratios_by_group_and_all_together():
 
 
 def test_a_sum_below_that_is_negative_has_no_ratio():
-    """Of a column of both signs: told where its sum is surely above 0, and else not."""
+    """Of a column of both signs: reported where its sum is surely above 0, and else not."""
     rng = np.random.default_rng(4)
     session = Session(
         PrivacyBudget(epsilon=8.0, delta=1e-6),

@@ -1,4 +1,4 @@
-"""`dpcore init`: a spec from names and types alone, which its operator fills in."""
+"""`dpcore init`: a spec from names and types only, which its operator fills in."""
 
 import datetime as dt
 import io

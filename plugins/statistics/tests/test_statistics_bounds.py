@@ -126,7 +126,7 @@ def test_counts_are_those_of_larger_values():
     assert grid[-2] < 1e6 <= grid[-1]
 
 
-EXPECTED = [  # of (w, t, v (b - 1/2)): what comes or goes, and two that are farthest
+EXPECTED = [  # of (w, t, v (b - 1/2)): what comes or goes, and two that are most distant
     (ADD_REMOVE, OLD, 1.0, math.sqrt(1.5)),
     (REPLACE_ONE, OLD, 1.0, 2.0),
     (ADD_REMOVE, LEARNER, 1.0, math.sqrt(1.5 + 1 / 16)),

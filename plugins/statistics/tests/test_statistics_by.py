@@ -1,4 +1,4 @@
-"""Statistics by group: every relation by brute force, and what a group's own records would tell."""
+"""Statistics by group: every relation by brute force, and what a group's own records would say."""
 
 import itertools
 import math
@@ -98,7 +98,7 @@ LEARNERS = {
 
 
 def placed(definition, groups, w):
-    """What each record of the universe adds by the definition: in its own group's block alone."""
+    """What each record of the universe adds by the definition: in its own group's block only."""
     rows = []
     for x, g in ROWS:
         block = np.zeros((groups, len(definition(0.0, w))))
@@ -237,7 +237,7 @@ def numbers(rows):
 @pytest.mark.parametrize("distance", ["l1", "l2"])
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
 def test_distinct_values_of_groups_move_by_what_is_claimed(relation, distance, records):
-    """All tables of up to three records, and one record or person beside them."""
+    """All tables of up to three records, and one record or person next to them."""
     people = People(column="id", records=records) if records else None
     domain = facts(4 if relation is REPLACE_ONE and not records else None, people)
     learner = Distinct(by=("g",), distance=distance, **GROUPED)

@@ -38,7 +38,7 @@ def nearest(low, high, count):
 
 
 def adjacent(edges):
-    """Every edge and the doubles beside it, inside the range; and how many are in each cell."""
+    """Every edge and the doubles next to it, inside the range; and how many are in each cell."""
     numbers, counts = [], [0] * (len(edges) - 1)
     for place, edge in enumerate(edges):
         for number, shift in (
@@ -131,7 +131,7 @@ def test_distinct_values_are_cells_that_hold_a_number(rule):
 
 
 def misplaced(rules):
-    """How many numbers beside edges lie in another cell than edges say; and how many there are."""
+    """How many numbers next to edges lie in another cell than edges say; and how many there are."""
     wrong = total = 0
     for low, high, bins in rules:
         edges, domain = nearest(low, high, bins), facts(low, high)
@@ -285,7 +285,7 @@ class ByPositions(Histogram):
         (Histogram(column="a", bins=10), Outcome.PASSED),
         (ByPositions(column="a", bins=10), Outcome.FAILED),
         (Histogram(column="g"), Outcome.NOT_APPLICABLE),
-        # What is told with all its digits may lie beside a simple fraction.
+        # What is reported with all its digits may lie next to a simple fraction.
         (Histogram(column="a", edges=(0.0, 0.1 + 0.2, 10.0)), Outcome.PASSED),
     ],
 )

@@ -105,7 +105,7 @@ CLASSED = [
 
 
 def diameter(universe, value, adjacency, order):
-    """The largest distance of two neighbours, beside one more record."""
+    """The largest distance of two neighbours, next to one more record."""
     distance = 0.0
     for rest, one in itertools.product(universe[:3], universe):
         for other in [None] if adjacency is ADD_REMOVE else universe:

@@ -46,7 +46,7 @@ LEARNERS = {
     "table": Table(marginals={"g": ("g",), "both": ("g", "x")}, bins={"x": 4}, **OF),
     "one table": Table(marginals={"x": ("x",)}, bins={"x": 4}, **OF),
     "prefixes": Workload(column="x", bins=4, **OF),
-    "prefixes, single bars": Workload(column="x", bins=4, bars="single", **OF),
+    "prefixes, single intervals": Workload(column="x", bins=4, bars="single", **OF),
     "prefixes by": Workload(column="x", bins=4, by=("g",), **OF),
     "prefixes, some": Workload(column="x", bins=4, where={"g": ["a"]}, **OF),
     "running": Running(**EDGES, **OF),
@@ -134,7 +134,7 @@ def test_a_person_counts_once_wherever_any_of_their_records_is(records):
     cells = [somewhere(persons, lambda g, x, place=place: (g, x) == place) for place in PLACES]
     assert tables["table"]["both"].estimate == pytest.approx(cells, abs=1e-6)
     up_to = [somewhere(persons, lambda g, x, t=t: x <= t) for t in range(4)]
-    for name in ("prefixes", "prefixes, single bars"):
+    for name in ("prefixes", "prefixes, single intervals"):
         assert tables[name][""].estimate == pytest.approx(up_to, abs=1e-6)
     within = [
         somewhere(persons, lambda g, x, w=w, t=t: g == w and x <= t) for w in "ab" for t in range(4)

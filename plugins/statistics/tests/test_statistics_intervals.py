@@ -1,4 +1,6 @@
-"""Coverage of every interval at three sizes, and the law that equal answers give equal bars."""
+"""Coverage of every interval at three sizes, and the law that equal answers give equal
+intervals.
+"""
 
 import math
 
@@ -95,7 +97,7 @@ def test_a_sum_is_covered(size, mechanism):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_mean_with_a_private_number_is_covered(size):
-    """Fieller's interval: exact, but for sizes too small to tell, where it is everything."""
+    """Fieller's interval: exact, but for sizes too small to say, where it is everything."""
     values = table(size)["x"]
     priced = plan(Mean(column="x"), Gaussian(), domain())
     found = hits(Lab.of(priced, table(size)), [values.mean(), size], MANY)

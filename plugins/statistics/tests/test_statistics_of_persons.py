@@ -58,7 +58,7 @@ def domain(records):
 
 
 def project(facts, wards, owners):
-    """Records of these persons; x tells the second half of the wards from the first."""
+    """Records of these persons; x says the second half of the wards from the first."""
     x = [0.5 if ward in "ab" else 1.5 for ward in wards]
     made = project_table(facts, {"ward": list(wards), "x": x})
     return attrs.evolve(made, persons=np.array(owners, dtype=np.int32))

@@ -63,7 +63,7 @@ LEARNERS = {
     "variance of groups": Variance(column="x", **GROUPED),
     "histogram": Histogram(column="x", bins=3),
     "shares": Histogram(column="x", bins=3, shares=True),
-    "shares of groups": Histogram(column="x", bins=3, shares=True, **GROUPED),
+    "proportions of groups": Histogram(column="x", bins=3, shares=True, **GROUPED),
     "counts": GroupBy(by=("g",)),
     "table": Table(marginals={"t": ("g",)}),
     "tables of cells": Table(
@@ -103,7 +103,7 @@ def priced(learner, relation, epsilon=1.0, sampled="independent", size=400):
 
 @pytest.mark.parametrize(("name", "relation"), [*cases()])
 def test_the_default_costs_no_noise(name, relation):
-    """Where bars about the population come by default, the noise is what it was without."""
+    """Where intervals about the population come by default, the noise is what it was without."""
     noise_distributions = []
     for sampled in (None, "independent"):
         (scheduled,) = priced(LEARNERS[name], relation, sampled=sampled).schedule.releases
@@ -119,7 +119,7 @@ def test_the_default_costs_no_noise(name, relation):
     assert noise_distributions[1][2] == pytest.approx(
         noise_distributions[0][2], rel=1e-3
     )  # as calibration rounds
-    same = name in ("count", "histogram", "shares", "shares of groups", "counts")
+    same = name in ("count", "histogram", "shares", "proportions of groups", "counts")
     same = same or name.startswith("table")
     same = same or (relation is REPLACE_ONE and name in ("count where", "variance"))
     assert (noise_distributions[1][1] > noise_distributions[0][1]) != same
@@ -208,7 +208,7 @@ def test_moments_lengthen_nothing():
 
 @pytest.mark.parametrize(("name", "relation"), [*cases()])
 def test_equal_answers_have_equal_tables(name, relation):
-    """Two tables of records, one answer: an interval reads answers and public facts alone."""
+    """Two tables of records, one answer: an interval reads answers and public facts only."""
     labs = [Lab.of(priced(LEARNERS[name], relation), table(400, seed)) for seed in (1, 2)]
     value = np.asarray(labs[0].value.floats()) + 3.25
     texts = [
@@ -221,7 +221,9 @@ def test_equal_answers_have_equal_tables(name, relation):
 @pytest.mark.parametrize("epsilon", [0.05, pytest.param(1.0, marks=pytest.mark.slow), 6.0])
 @pytest.mark.parametrize(("name", "relation"), [*cases()])
 def test_estimates_lie_in_their_intervals(name, relation, epsilon):
-    """Whatever the answer, where the estimate is a possible number; and bars are the wider ones."""
+    """Whatever the answer, where the estimate is a possible number; and intervals are the wider
+    ones.
+    """
     learner = attrs.evolve(LEARNERS[name], interval="both")
     lab = Lab.of(priced(learner, relation, epsilon), table())
     rng = np.random.default_rng(3)
@@ -306,7 +308,7 @@ def test_refusals_say_what_is_needed(learner, domain, words):
         public = Public(domain=domain, randomness=PublicRandomness(1), mu=1.0)
         with pytest.raises(ParameterError, match=words):
             attrs.evolve(learner, interval=kind).queries(public)
-    # By default nothing is told, and nothing refused.
+    # By default nothing is reported, and nothing refused.
     assert not learner.samples(public)
     assert learner.queries(public)
 
@@ -332,7 +334,7 @@ def test_shares_of_persons_and_samples_that_cannot_be_are_refused():
 
 
 def test_laplace_noise_tells_no_population():
-    """Without a delta the default is the noise; of noise that is not normal nothing is told."""
+    """Without a delta the default is the noise; of noise that is not normal nothing is reported."""
     one = Session(PrivacyBudget(epsilon=2.0), facts(), table())
     assert one.mean("x", epsilon=1.0).population is None
     lab = Lab.of(plan(Mean(column="x", interval="both"), Laplace(), facts()), table())
@@ -360,7 +362,7 @@ def test_a_bounded_mean_has_no_population():
 
 @pytest.mark.parametrize("records", [None, 3000])
 def test_quantiles_of_a_population_are_wider_than_those_of_its_records(records):
-    """By prefixes alone, where they are asked for: a choice tells nothing of a population."""
+    """By prefixes only, where they are asked for: a choice reveals nothing of a population."""
     learner = Quantiles(column="x", quantiles=(0.5,), points=129, interval="both")
     relation = ADD_REMOVE if records is None else REPLACE_ONE
     rows = table(3000)
@@ -380,7 +382,7 @@ def test_quantiles_of_a_population_are_wider_than_those_of_its_records(records):
 
 
 def test_ties_are_in_the_interval_of_a_quantile():
-    """All values alike: both tests hold at that point, and none beside it."""
+    """All values alike: both tests hold at that point, and none next to it."""
     learner = Quantiles(column="x", quantiles=(0.5,), points=11, interval="both")
     rows = {"x": [4.0] * 3000, "g": ["a"] * 3000}
     lab = Lab.of(plan(learner, Gaussian(), facts(), epsilon=2.0), rows)
@@ -390,7 +392,7 @@ def test_ties_are_in_the_interval_of_a_quantile():
 
 
 def test_rates_and_gaps_have_both_bars():
-    """From their definition: a rate's interval is the share of two sums of cells."""
+    """From their definition: a rate's interval is the proportion of two sums of cells."""
     columns = {"g": Categories(("a", "b")), "predicted": Categories(("no", "yes"))}
     domain = Domain(
         columns=columns, target="y", labels=Classes(("no", "yes")), sampled="independent"

@@ -148,7 +148,7 @@ def test_shares_counts_and_sums(size, epsilon):
 
 @pytest.mark.parametrize(("size", "epsilon"), CELLS)
 def test_groups_differences_and_ratios(size, epsilon):
-    """Groups of 30 and 70 %, whose sizes are binomial; shares of eight cells together."""
+    """Groups of 30 and 70 %, whose sizes are binomial; proportions of eight cells together."""
     rng = np.random.default_rng([3, size, int(10 * epsilon)])
     width, means, ratios = math.sqrt(1 + W * W) / MU[epsilon], {}, {}
     for first, second in (("skewed", "bounded"), ("tied", "tied"), ("rare", "skewed")):
@@ -325,7 +325,7 @@ def test_a_session_covers_the_population(size):
                 hits[name, kind] = hits.get((name, kind), 0) + is_hit
     for name in ("mean", "share"):
         assert stats.binom.ppf(1e-4, draws, 0.95) <= hits[name, "both"]
-        # What the noise alone says of the population.
+        # What the noise by itself says of the population.
         assert hits[name, "noise"] < hits[name, "both"]
 
 

@@ -92,7 +92,7 @@ def test_claims_are_the_largest_moves_and_ranges_of_all_neighbours(q, adjacency)
 
 
 def published(priced, values, seed):
-    """One run's table, at known coins."""
+    """One run's table, at known randomness."""
     (scheduled,) = priced.schedule.releases
     facts, learner = scheduled.public(PublicRandomness(1)), scheduled.learner
     records = project_table(priced.request.domain, {"x": values})

@@ -65,7 +65,7 @@ def test_claims_are_the_largest_moves_of_all_neighbours(relation, by, mu, record
             moves = np.linalg.norm(totals - total, ord=order, axis=1)
             diameter = max(diameter, float(moves.max()))
     assert diameter <= claim.value
-    # Within one group and l2 the farthest two columns of 40 need not be among four.
+    # Within one group and l2 the most distant two columns of 40 need not be among four.
     is_exact = relation is ADD_REMOVE or by or not mu
     assert diameter == pytest.approx(claim.value, rel=3e-6 if is_exact else 0.02)
 

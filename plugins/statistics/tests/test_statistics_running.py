@@ -1,4 +1,4 @@
-"""Running counts and sums: what a record moves, by brute force; bars; and what they win."""
+"""Running counts and sums: what a record moves, by brute force; intervals; and what they win."""
 
 import itertools
 import math
@@ -152,7 +152,9 @@ def test_bars_of_periods_and_totals_are_those_of_the_inverse(kind):
 
 
 def test_bars_of_all_periods_and_totals_hold_together():
-    """150 runs at 80 %: the number of runs with all 20 bars right has a standard error of 5."""
+    """150 runs at 80 %: the number of runs with all 20 intervals right has a standard error of
+    5.
+    """
     learner = Running(column="t", edges=tuple(range(11)), level=0.8)
     plan = planned(learner)
     rng = np.random.default_rng(1)
@@ -219,7 +221,7 @@ def test_months_are_cut_where_the_calendar_cuts_them():
     )
     weeks = Running(column="t", every="week").periods(public).labels
     assert weeks[0] == "[2023-01-15, 2023-01-22)"
-    # The last day begins a twelfth week, which it holds alone.
+    # The last day begins a twelfth week, which it holds by itself.
     assert weeks[11:] == ("[2023-04-02, 2023-04-03]",)
     assert len(Running(column="t", every="day").periods(public).labels) == 78
     assert day(date(2023, 4, 2)) - day(date(2023, 1, 15)) == 77

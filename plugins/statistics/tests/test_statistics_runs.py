@@ -1,4 +1,4 @@
-"""Whole runs of statistics: published tables, their replay, what check tells before."""
+"""Whole runs of statistics: published tables, their replay, what check says before."""
 
 import csv
 import json

@@ -44,7 +44,7 @@ def universe(missing):
 
 
 def neighbours(missing, adjacency, size=2):
-    """All pairs of tables: one record more or less, or one replaced, beside up to `size` - 1."""
+    """All pairs of tables: one record more or less, or one replaced, next to up to `size` - 1."""
     rows = universe(missing)
     for others in itertools.product(rows, repeat=size - 1):
         if adjacency is ADD_REMOVE:

@@ -1,4 +1,6 @@
-"""Shares, quotients of sums and the most frequent cells: claims by brute force, bars by draws."""
+"""Shares, quotients of sums and the most frequent cells: claims by brute force, intervals by
+draws.
+"""
 
 import itertools
 import math
@@ -227,7 +229,9 @@ def lab_of_top(counts, k, known=False, epsilon=1.0, **fields):
 @pytest.mark.parametrize("proportions", [False, True])
 @pytest.mark.parametrize("known", [False, True])
 def test_the_largest_counts_are_published_with_bars_that_allow_for_the_choice(known, proportions):
-    """All cells are alike: whichever is picked was lucky, and its bar must hold all the same."""
+    """All cells are alike: whichever is picked was lucky, and its interval must hold all the
+    same.
+    """
     counts, draws, k = [60] * len(NAMES), 100, 2
     lab = lab_of_top(counts, k, known, shares=proportions)
     truth, hits = (1 / len(NAMES) if proportions else 60.0), 0

@@ -87,7 +87,7 @@ def test_a_thousand_prefixes_without_delta_are_known_within_105_together():
 
 @pytest.mark.parametrize("n_is_public", [False, True])
 def test_many_prefixes_have_no_wider_bar_than_by_the_root_of_the_triangle(n_is_public):
-    """Of that root as it stood alone: its lengths, times what a record moves under the relation."""
+    """Of that root as it was alone: its lengths, times what a record moves under the relation."""
     cells, moved = 300, int(n_is_public)
     root = strategy(tuple(map(tuple, prefixes(cells).tolist())))
     found = best_strategy("prefixes", cells, False, n_is_public)
@@ -96,7 +96,7 @@ def test_many_prefixes_have_no_wider_bar_than_by_the_root_of_the_triangle(n_is_p
     assert (longest_columns(found)[moved] * found.lengths.l2 <= before * (1 + 1e-6)).all()
     exact = (found.longest_column, found.largest_column_distance)
     assert longest_columns(found) == pytest.approx(exact, rel=1e-9)
-    # Never below the farthest two, in fractions.
+    # Never below the most distant two, in fractions.
     columns = found.measured.T
     distances = ((columns[:, None, ::10] - columns[None, :, ::10]) ** 2).sum(axis=2)
     first, second = np.unravel_index(np.argmax(distances), distances.shape)

@@ -69,7 +69,7 @@ def deviations(learner, domain, relation):
     cells = sum(table.size for table in tables)
     if measured is None:
         return np.array([claim.value / table.weight for table in tables])
-    # As many bars hold together as before, and no quantile is above Šidák's of so many.
+    # As many intervals hold together as before, and no quantile is above Šidák's of so many.
     assert measured.workload.answers == cells
     return measured.plan.deviations(claim.value)
 

@@ -1,7 +1,7 @@
-"""Generate: from a display to rows of cells, by public coins and whole numbers alone.
+"""Generate: from a display to rows of cells, by public randomness and whole numbers only.
 
 Of very many rows, fewer are made and then copied: a sweep over all of them would take long. Copies
-have the shares of the rows that they are of, and are as near to the display.
+have the proportions of the rows that they are of, and are as near to the display.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
-r"""Rows: a table of people that nobody is, made from tables that were measured once.
+r"""Rows: a table of people that no one is, made from tables that were measured once.
 
 What meets the records is `statistics.marginals` with the objective `display`: the number of records
 where it is private, and the residuals of all tables. Its bound is the bound here. Everything else
-is a function of these answers and of public coins, so that it costs nothing and replays.
+is a function of these answers and of public randomness, so that it costs nothing and replays.
 
 Where tables of three columns pay depends on the number of records. Where this is private, whether
 they do is an argument of the second query, as the weight of one-way tables is, and the bound is the
@@ -58,7 +58,7 @@ PAYS = "triples"
 
 @attrs.frozen(kw_only=True)
 class Rows(SummingLearner, Conversation):
-    """Synthetic rows, and every measured table with unbiased answers and error bars.
+    """Synthetic rows, and every measured table with unbiased answers and confidence intervals.
 
     Total: as `statistics.marginals`.
 
@@ -67,7 +67,7 @@ class Rows(SummingLearner, Conversation):
         edges: Of the cells of a range, by column: increasing, from end to end.
         bins: In place of edges, by column: so many equal parts of the range; 16 if left out.
         tables: `pairs`, all tables of two columns; or lists of two columns. Columns are measured
-            alone as well.
+            by itself as well.
         target: A column whose pairs are measured with about half of the noise of others.
         favour: More such columns.
         triples: `paying`, all tables of three columns, or none: a public rule says from how many
@@ -78,7 +78,7 @@ class Rows(SummingLearner, Conversation):
         decimals: Of numbers, by column: 0 for whole ones.
         sweeps: Of the descent, which brings rows near to the tables.
         where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
-        level: With what probability the error bars of all tables hold together.
+        level: With what probability the confidence intervals of all tables hold together.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("synthetic.rows",)
@@ -151,7 +151,7 @@ class Rows(SummingLearner, Conversation):
         if names == () or (names is None and are_many(len(learner.columns))):
             return TriplePlan()
         plan = plan_triples(learner.measured(public), names, noise_width(public))
-        # What nobody knows of the number of records is found out by the first ask.
+        # What no one knows of the number of records is found out by the first query.
         n = self.rows_about or public.domain.exact or public.domain.at_most or USUAL
         return plan if n >= plan.least else TriplePlan()
 
@@ -197,7 +197,7 @@ class Rows(SummingLearner, Conversation):
             raise
 
     def ask(self, state: Transcript) -> Query | None:
-        """The next ask of the statistic, or None when it has asked everything."""
+        """The next query of the statistic, or None when it has asked everything."""
         query = self.measuring(state.public).ask(state)
         if query is None or not state.answers:
             return query
@@ -229,7 +229,7 @@ class Rows(SummingLearner, Conversation):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """How wide the bars of tables will be, and that rows have none."""
+        """How wide the intervals of tables will be, and that rows have none."""
         lines = self.measuring(public).forecast(public, noise_distributions)
         learner = self._of_pairs(public)
         plan = self._triples(learner, public)
@@ -285,7 +285,9 @@ def _pays(query: Query) -> bool:
 def _comparisons(
     measured: Measured, display: Display, codes: Integers, answer: Answer
 ) -> list[Comparison]:
-    """Of every table: rows, display and unbiased answers, as shares of the cells with labels."""
+    """Of every table: rows, display and unbiased answers, as proportions of the cells with
+    labels.
+    """
     # Of the noise on the cells of every table; nothing is known of it if its law is unknown.
     width = math.nan if answer.noise_distribution is None else answer.noise_distribution.std
     labelled = zip(

@@ -94,7 +94,7 @@ def conditional(display: Display, step: Step) -> Table:
     table = pair_of(display, step.parents[0], step.column)
     if len(step.parents) == 2:
         table = _fitted(display, step).reshape(-1, one_way.size)
-    # Where the display has nobody, rows that are there all the same take the column as it is.
+    # Where the display has no one, rows that are there all the same take the column as it is.
     return np.where(table.sum(axis=1, keepdims=True) > 0, table, one_way)
 
 
@@ -141,7 +141,7 @@ def _shared_out(group: Integers, tables: Table, stream: Stream) -> Integers:
     """A cell for every row: within a group at even distances, from a public offset on.
 
     Args:
-        group: The row of `tables` that holds the shares of a row's group.
+        group: The row of `tables` that holds the proportions of a row's group.
     """
     # Within a group rows come in a public order, so that nothing else decides who gets which cell.
     order = np.lexsort((stream.words(group.size), group))

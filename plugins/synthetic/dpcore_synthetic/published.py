@@ -1,4 +1,4 @@
-"""Published rows: a table as it would stand in a file, and the tables that it was made from."""
+"""Published rows: a table as it would be in a file, and the tables that it was made from."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ DISTANCES = ("rows to display", "rows to unbiased answers", "unbiased answers by
 
 @attrs.frozen(kw_only=True, eq=False)
 class SyntheticRows(Described):
-    """Rows that nobody has, and every measured table with unbiased answers and bars.
+    """Rows that no one has, and every measured table with unbiased answers and intervals.
 
     Args:
         columns: Values by column, as a file would hold them: NaN or an empty text where missing.
@@ -142,14 +142,14 @@ class Comparison:
 
     @property
     def noise(self) -> float:
-        """What Gaussian noise alone moves the unbiased answers by, in the mean."""
+        """What Gaussian noise by itself moves the unbiased answers by, in the mean."""
         return math.sqrt(2 / math.pi) * self.deviation * self.rows.size / 2
 
     def pictures(self) -> tuple[Picture, ...]:
         """A bar for every cell of one column; of two, a map of rows less display."""
         if len(self.labels) == 1:
             values = np.array([self.rows.ravel(), self.display.ravel()])
-            title = f"{self.name}: share of rows"
+            title = f"{self.name}: proportion of rows"
             return (
                 IntervalPicture(
                     title=title, at=self.labels[0], values=values, names=("rows", "display")
@@ -171,7 +171,7 @@ def _excess(comparison: Comparison) -> float:
 def quality_of(comparisons: list[Comparison]) -> tuple[Figures, tuple[Picture, ...]]:
     """Distances of every table; pictures of columns, and of the best and the worst pair."""
     pairs = [item for item in comparisons if len(item.labels) == 2]
-    # Tables of many cells have more noise: near and far are in units of what noise alone moves.
+    # Tables of many cells have more noise: near and far are in units of what noise by itself moves.
     ranked = sorted(pairs, key=lambda item: (_excess(item), item.name))
     pictures = [
         attrs.evolve(picture, title=f"{rank} pair: {picture.title}")
@@ -179,7 +179,7 @@ def quality_of(comparisons: list[Comparison]) -> tuple[Figures, tuple[Picture, .
         for item in items
         for picture in item.pictures()
     ]
-    # Columns come last: a page draws the first pictures alone.
+    # Columns come last: a page draws the first pictures only.
     columns = [item for item in comparisons if len(item.labels) == 1]
     pictures += [picture for item in columns for picture in item.pictures()]
     numbers = np.array([item.distances for item in comparisons]).ravel()

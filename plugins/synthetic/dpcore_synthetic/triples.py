@@ -1,9 +1,9 @@
-r"""Triples: when tables of three columns pay, from public facts alone, and their display.
+r"""Triples: when tables of three columns pay, from public facts only, and their display.
 
 All triples are measured, or none, or those that are named; no choice among them is paid for. They
 are blocks of the same residuals as pairs, so that a record is as long as the bound of these says,
-and they have unbiased answers and exact bars. A tenth of the budget is theirs, in equal parts.
-With k triples and noise of width w on what a record moves by 1, noise alone then moves a triple's
+and they have unbiased answers and exact intervals. A tenth of the budget is theirs, in equal parts.
+With k triples and noise of width w on what a record moves by 1, noise only then moves a triple's
 interaction by about :math:`.4\prod_{i}(n_i-1)\sqrt{10k}\,w/n` of n records. They pay where the mean
 of that is at most .05, about what three columns together differ from what their pairs say: from a
 public number of records on.
@@ -38,7 +38,7 @@ _FRACTION, _PAYS, _ONE_WAY = 0.1, 0.05, 20.0
 
 @attrs.frozen(kw_only=True)
 class TriplePlan:
-    """Tables of three columns beside their pairs.
+    """Tables of three columns next to their pairs.
 
     Args:
         tables: The columns of each.

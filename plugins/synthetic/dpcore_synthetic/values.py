@@ -22,7 +22,7 @@ from dpcore_statistics.columns import Cells, NumberColumn
 from dpcore_synthetic.whole_numbers import Integers, draw_below
 
 _FINEST = 12  # decimals
-_NUMBERS = 1000  # in the narrowest cell, where nobody says how many decimals
+_NUMBERS = 1000  # in the narrowest cell, where no one says how many decimals
 
 
 @attrs.frozen(kw_only=True, eq=False)

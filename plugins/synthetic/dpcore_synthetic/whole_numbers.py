@@ -1,6 +1,6 @@
 """Whole numbers: tables as integers, and draws of a public stream, the same on every processor.
 
-What follows a display is computed in integers alone: no last bit of a float decides about a row.
+What follows a display is computed in integers only: no last bit of a float decides about a row.
 """
 
 import math
@@ -20,7 +20,7 @@ MOST_ROWS = 10_000_000
 
 
 def in_units(table: NDArray[np.float64]) -> Integers:
-    """Shares of a table without negative cells, in units of 2^-38 of its sum, rounded down."""
+    """Proportions of a table without negative cells, in units of 2^-38 of its sum, rounded down."""
     # `fsum` is rounded once, so that it does not depend on the order of the cells.
     total = math.fsum(table.ravel().tolist())
     return np.floor(np.ldexp(table / total, PLACES)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The bars that are published beside synthetic rows hold as often as they are stated to."""
+"""The intervals that are published next to synthetic rows hold as often as they are stated to."""
 
 import itertools
 import math
@@ -52,7 +52,7 @@ def test_all_bars_of_measured_cells_hold_together_as_often_as_is_stated():
         )  # fmt: skip
         covered.append(holds)
         together += bool(holds.all())
-    # Three standard deviations below .95, which all bars together are stated to have.
+    # Three standard deviations below .95, which all intervals together are stated to have.
     assert together / draws >= 0.9335
     assert np.mean(covered, axis=0).min() >= 0.9335
-    assert together < draws  # bars that always hold would be too wide
+    assert together < draws  # intervals that always hold would be too wide

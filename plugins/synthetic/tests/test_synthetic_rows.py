@@ -270,7 +270,7 @@ def test_data_sets_with_equal_answers_publish_equal_bytes():
     public, learner = public_of(), Rows(bins={"x": 3, "day": 2})
     _, state = released(learner, public, table_of(60))
     first = learner.model(state)
-    # A neighbour: the state holds answers alone, so that no records are at hand here.
+    # A neighbour: the state holds answers only, so that no records are at hand here.
     replayed = learner.start(public_of())
     for answer in state.answers:
         asked = learner.ask(replayed)
@@ -284,7 +284,7 @@ def test_data_sets_with_equal_answers_publish_equal_bytes():
 
 
 def exact_residuals(learner, public, records):
-    """The state after an exact count, and the exact sums of the next ask."""
+    """The state after an exact count, and the exact sums of the next query."""
     state = learner.start(public)
     query = learner.ask(state)
     value = learner.statistic(query, records, public, SECRET).floats()

@@ -1,4 +1,4 @@
-"""Triples beside pairs: what a record moves, when they pay, and rows that follow."""
+"""Triples next to pairs: what a record moves, when they pay, and rows that follow."""
 
 import itertools
 import math
@@ -154,7 +154,7 @@ def test_rows_follow_triples_that_no_pair_shows():
         learner = Rows(bins={"x": 2}, triples=triples)
         published, _ = released(learner, public_of(), table)
         g, h, k = (published.columns[name] for name in "ghk")
-        # Of the parity of two fair coins, a quarter of all rows in each of four cells.
+        # Of the parity of two fair randomness, a quarter of all rows in each of four cells.
         cells = (g == "a") * 4 + (h == "u") * 2 + (k == "0")
         counts = np.bincount(cells[g != ""], minlength=8) / len(g)
         expected = np.where([0, 1, 1, 0, 1, 0, 0, 1], 0.25, 0)

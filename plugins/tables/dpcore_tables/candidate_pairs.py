@@ -1,4 +1,4 @@
-"""Which pairs are tried as tables: from earlier answers alone."""
+"""Which pairs are tried as tables: from earlier answers only."""
 
 import collections
 import math
@@ -31,7 +31,7 @@ def tried_tables(
 
     Args:
         screened: The first round's descent. records: n, or what is known of it.
-        levels: The released shares of every declared column's categories; empty for numbers.
+        levels: The released proportions of every declared column's categories; empty for numbers.
     """
     pairs = likely_pairs(plan, screened.dictionary, screened.weights, survey)
     tables = (PairTable.expected(plan.layout, pair, levels, records) for pair in pairs)
@@ -65,7 +65,7 @@ def likely_pairs(
     for pair in possible:
         squares, (i, j) = fresh.get(pair, []), pair
         products = len(layout.levelled(i, 1)) * len(layout.levelled(j, 1))
-        # Noise alone: a sum of squares with this standard deviation.
+        # Noise only: a sum of squares with this standard deviation.
         is_clear = math.fsum(squares) > _SURE * noise**2 * math.sqrt(2 * len(squares))
         is_clear |= in_screen[pair] > 0 and strengths.get(pair, 0.0) > _CLEAR
         if is_clear or are_few:

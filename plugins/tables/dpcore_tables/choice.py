@@ -1,4 +1,4 @@
-r"""Which terms a round fits, and how much each is trusted: from earlier answers alone."""
+r"""Which terms a round fits, and how much each is trusted: from earlier answers only."""
 
 from collections.abc import Mapping, Sequence
 
@@ -44,7 +44,7 @@ def first_terms(plan: Plan, strengths: Mapping[Term, float], ramps: Sequence[Ter
     # Pairs come all or not at all: a choice among them would need an answer that is not there.
     if len(terms) + len(pairs) <= width:
         terms += [(term, _PAIR) for term in pairs]
-    # Ramps stand where there is room for them beside the simplest functions.
+    # Ramps stand where there is room for them next to the simplest functions.
     ramps = ramps[: max(width - layout.simple, 0)]
     return terms[: width - len(ramps)] + [(ramp, 1.0) for ramp in ramps]
 
@@ -91,7 +91,7 @@ def _wavy(layout: Layout, term: Term) -> bool:
 def of_columns(
     plan: Plan, screened: Dictionary, weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The share of every column in what the screen's functions of single columns explain."""
+    """The proportion of every column in what the screen's functions of single columns explain."""
     effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2 * screened.squares
     is_single = screened.terms[:, 2] == NONE
     effect_sums = np.bincount(screened.terms[is_single, 0], effects[is_single], plan.layout.columns)

@@ -2,7 +2,7 @@
 
 Where fitted classes are clear, residuals hardly change with the scores. By the curvature of the
 start a descent of 40 steps then ends far from where it leads, whatever the noise. So that of the
-fit takes the curvature anew, at the released weights: a function of answers alone.
+fit takes the curvature anew, at the released weights: a function of answers only.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ def curved(
     offset: NDArray[np.float64],
     proportions: NDArray[np.float64],
 ) -> Descent | Plain:
-    """Before a step of the fit: now and then with the curvature where the descent stands, down to
+    """Before a step of the fit: now and then with the curvature where the descent is, down to
     the part of the first one that the plan allows. Numbers, the screen and little signal keep the
     first.
 

@@ -17,7 +17,7 @@ from dpcore_tables.synthetic_records import simulated_rows
 CLIP = 0.5
 BELOW = 0.7
 RAREST = 0.02
-"""Shares of classes are taken to be at least this, so that their logarithms are no noise."""
+"""Proportions of classes are taken to be at least this, so that their logarithms are no noise."""
 
 SCREENED = 1.1
 """By what the noise of the first round widens standard errors of several classes: measured."""
@@ -63,14 +63,14 @@ def curvature(
     records: float,
     levels: Sequence[NDArray[np.float64]] = (),
 ) -> NDArray[np.float64]:
-    """What a gradient gains per weight, over `BELOW`; shape (d, d). A function of answers alone.
+    """What a gradient gains per weight, over `BELOW`; shape (d, d). A function of answers only.
 
-    Of made-up records, with scores shifted so that their classes have the released shares. Of
+    Of synthetic records, with scores shifted so that their classes have the released shares. Of
     several classes the mean of all directions but the one in which all scores move alike.
 
     Args:
         weights: Shape (d, m). offset: Shape (m,). shares: Of the classes, or of two the second's.
-        levels: Shares of the categories of made-up records, equally frequent ones if empty.
+        levels: Proportions of the categories of synthetic records, equally frequent ones if empty.
     """
     rows = simulated_rows(dictionary, levels)
     shifted = _shifted_scores(rows, weights, offset, proportions)
@@ -103,9 +103,9 @@ def step_curvature(
     at least half of that of any function; arguments of `curvature`.
 
     A descent by H contracts where H > L/2, with L what gradients gain. So records that are hard to
-    tell, in a table where most are easy, do not make it overshoot: of a function f and the scores'
+    say, in a table where most are easy, do not make it overshoot: of a function f and the scores'
     direction of most gain, L over the Gram matrix is the largest eigenvalue of
-    :math:`\sum_i\phi_{if}^2J_i/\sum_i\phi_{if}^2`, with J of each made-up record.
+    :math:`\sum_i\phi_{if}^2J_i/\sum_i\phi_{if}^2`, with J of each synthetic record.
     """
     rows, count = simulated_rows(dictionary), weights.shape[1]
     shifted = _shifted_scores(rows, weights, offset, proportions)
@@ -151,7 +151,7 @@ def _shifted_scores(
     offset: NDArray[np.float64],
     proportions: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Of made-up records, so shifted that their classes have the released shares."""
+    """Of synthetic records, so shifted that their classes have the released shares."""
     scores = rows.T @ weights + offset
     proportions = np.clip(proportions, RAREST, 1 - RAREST)
     two_classes = weights.shape[1] == 1
@@ -160,7 +160,7 @@ def _shifted_scores(
         scores = np.concatenate([np.zeros(scores.shape), scores], axis=1)
         proportions = np.array([1 - proportions[0], proportions[0]])
     shifted = np.clip(scores, -_LIMIT, _LIMIT)
-    # Shift the scores until the simulated records have the released shares of classes.
+    # Shift the scores until the simulated records have the released proportions of classes.
     for _ in range(_ROUNDS):
         means = np.maximum(_likely(softmax(shifted), two_classes).mean(axis=0), _TINY)
         step = np.log(proportions / means)

@@ -49,7 +49,7 @@ OF_A_STEP = (
     "label", "link", "weights", "clip", "reach", "table_values", "is_of_tables",
     "directions", "middles",
 )  # fmt: skip
-"""Arguments that change between the asks of a round."""
+"""Arguments that change between the queries of a round."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -60,16 +60,16 @@ class State:
         at: How many answers there were.
         records: n, or what was released of it.
         unit: Standard deviation of the noise of a vector of length 1 with the whole budget.
-        label: The mean label, or the shares of classes, shape (m,).
-        dictionary: Of the round; of the intercept alone before the first one.
+        label: The mean label, or the proportions of classes, shape (m,).
+        dictionary: Of the round; of the intercept only before the first one.
         descent: The latest one; of no steps before the first round.
         screened: That of the first round, once a second one with a Gram matrix has begun.
         survey: What the screen left over.
         tables: Of the pairs that may pay, and then of those that do.
         deviation: Of the labels, where a small table's rules need it.
         first: The first look at residuals, at a constant; residuals: the latest.
-        levels: Shares of every declared column's categories; empty for numbers.
-        fixed: The round's arrays, the very same objects in every ask.
+        levels: Proportions of every declared column's categories; empty for numbers.
+        fixed: The round's arrays, the very same objects in every query.
         noises: The standard deviation of the latest answer of each kind.
         balance: What scores of a logarithmic loss lack, and the standard deviation of that.
         scaled: What is published of classes, after the last step. directions: Of its scores.
@@ -133,7 +133,7 @@ class State:
 
     @property
     def next(self) -> str:
-        """The name of the next ask; empty if there is none."""
+        """The name of the next query; empty if there is none."""
         return self.script[self.at] if self.at < len(self.script) else ""
 
     @property
@@ -165,9 +165,9 @@ class State:
         return usual * wider * min(self.first.sigma, 0.5) ** 2
 
     def args(self) -> dict[str, Any]:
-        """What the next ask is computed with."""
+        """What the next query is computed with."""
         name, stage = self.next, self.next.partition(".")[0]
-        # Arguments are released or public numbers: an ask carries nothing else.
+        # Arguments are released or public numbers: a query carries nothing else.
         if name in ("squares", "bins"):
             return {"means": self.means, "variances": self.variances}
         if name in ("residuals", "spread"):
@@ -201,7 +201,7 @@ class State:
 
     @property
     def is_of_tables(self) -> bool:
-        """Whether the next ask is of the sums of tables, in place of a step."""
+        """Whether the next query is of the sums of tables, in place of a step."""
         if not isinstance(self.descent, Descent) or self.next != "fit.gradient":
             return False
         planned_query = len(self.descent.steps) + self.tables.asked
@@ -213,13 +213,13 @@ class State:
             return clip_of(self)
         if self.plan.kind != "number":
             return classes.CLIP
-        # A small table's clip follows from public facts and the released spread alone.
+        # A small table's clip follows from public facts and the released spread only.
         if self.plan.small:
             near = small.clip_of(self.plan.signal, self.deviation)
             return self.plan.loss.clip(near) if self.plan.loss.name == "quantile" else near
         if self.plan.loss.name == "quantile":
             return self.plan.loss.usual_clip(self.residuals)
-        # The survey has a clip of its own, as if it were asked with the fit's share of the budget.
+        # The survey has a clip of its own, as if asked with the fit's fraction of the budget.
         if self.is_of_tables:
             return clip_of_cells(self.residuals)
         proportion = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
@@ -231,13 +231,13 @@ class State:
         return max(best, min(_LEAST_CLIP * least, 1.0))
 
     def below(self, clip: float) -> float:
-        """The share of residuals that is not clipped."""
+        """The proportion of residuals that is not clipped."""
         if self.plan.loss.name == "quantile":
             return self.plan.loss.clipped(self.residuals, clip).share
         return self.residuals.within(clip) if self.plan.small else self.residuals.below(clip)
 
     def after(self, answer: Answer) -> "State":
-        """The state after one more answer, with all that it fixes for the next ask."""
+        """The state after one more answer, with all that it fixes for the next query."""
         stage, _, kind = answer.query.name.rpartition(".")
         noise = self.noise(answer)
         if kind in FIRST:
@@ -249,12 +249,12 @@ class State:
         return _prepared(attrs.evolve(state, at=self.at + 1, noises=noises))
 
     def noise(self, answer: Answer) -> float:
-        """The standard deviation of an answer's noise, as its mechanism says; of a made-up answer
+        """The standard deviation of an answer's noise, as its mechanism says; of a synthetic answer
         without noise, that of the plan."""
         if answer.noise_distribution is not None:
             return answer.noise_distribution.std
         multiplier = getattr(answer.mechanism, "noise_multiplier", None)
-        # The plan's own noise: the budget's mu over the share of each ask.
+        # The plan's own noise: the budget's mu over the proportion of each query.
         if multiplier is None:
             multiplier = math.sqrt(answer.query.at_most / answer.query.share) / self.plan.mu
         movement = moved_by_sum(answer.query)
@@ -329,7 +329,7 @@ def _residuals(state: State, answer: Answer, stage: str) -> State:
 
 def _metric(state: State, answer: Answer, stage: str) -> State:
     plan, dictionary = state.plan, state.dictionary
-    # The screen has all categories; the fit's terms are the best alone.
+    # The screen has all categories; the fit's terms are the best only.
     if stage == "screen":
         gram_row = gram_of(answer.value, width_of(answer.query.shape[0]))[0, : dictionary.width]
         levels = released_levels(dictionary, gram_row, state.noise(answer))
@@ -363,7 +363,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
 
 def _gradient(state: State, answer: Answer, stage: str) -> State:
     clip, residuals = state.clip(stage), state.residuals
-    # A look and a survey take no step: they only tell how strong each candidate is.
+    # An evaluation and a survey take no step: they only say how strong each candidate is.
     if stage in _STEPLESS:
         candidates = state.survey.dictionary
         unit = clip / state.below(clip)
@@ -376,7 +376,7 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
         return _cells(state, answer, clip)
     model, sigma = state.plan.loss.clipped(residuals, clip), residuals.sigma
     if state.plan.loss.name != "squared":
-        # b has the spread of residuals over the share that gains, and H has the loss's curvature.
+        # b has the dispersion of residuals over the part that gains, H has the loss's curvature.
         is_cut = state.plan.loss.name == "quantile"
         sigma = (model.size / model.share if is_cut else sigma) / math.sqrt(
             state.plan.loss.curvature

@@ -1,9 +1,9 @@
-r"""A descent on released clipped gradients: the public side, a function of answers alone.
+r"""A descent on released clipped gradients: the public side, a function of answers only.
 
 .. math:: b_k=Hw_k-g_k/f_k,\qquad w_{k+1}=\text{posterior mean of } w \text{ given }
           \bar b=Hw+N(0,\,RI+\sigma^2H)
 
-with :math:`\bar b` a mean of later b weighted by their precision, and f the share of residuals
+with :math:`\bar b` a mean of later b weighted by their precision, and f the proportion of residuals
 below the clip. A fixed point solves the clipped problem whatever H is.
 """
 
@@ -21,7 +21,7 @@ from dpcore_tables.steps.centres import Centres
 
 _INTERCEPT_PRIOR = 0.05
 _CENTRED_PRIOR = 4.0
-"""Of an intercept that alone can move all scores: of classes as clipping does."""
+"""Of an intercept that by itself can move all scores: of classes as clipping does."""
 _PATHS = 100
 _RAMP_PRIOR = 0.25
 _TINY = 1e-9
@@ -63,14 +63,14 @@ def first_prior(dictionary: Dictionary, variance: float) -> NDArray[np.float64]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Descent:
-    """Where a round's descent stands.
+    """Where a round's descent is.
 
     Args:
         count: T.
         prior: Variances of the terms' weights, shape (d - 1,).
         weights: w, shape (d, m).
         steps: Taken so far. early: Whether the prior is learned after two thirds, too.
-        since: The step from which on the model has what it has beside these functions.
+        since: The step from which on the model has what it has next to these functions.
         deviations: Of the weights, where there are ramps: what the prior is of; shape (d, d).
         centres: In whose coordinates targets, maps, prior and metric are; those of weights if None.
     """
@@ -194,7 +194,7 @@ class Descent:
     def contracting(self, curvature: NDArray[np.float64]) -> NDArray[np.float64]:
         """A curvature of w in which a descent by this metric comes to rest, shape (d, d).
 
-        Made-up records have independent columns. Where real ones are nearly copies of each other,
+        Synthetic records have independent columns. Where real ones are nearly copies of each other,
         theirs is far above the metric in some directions, and a replay by it would run away: there
         it is what the released Gram matrix says.
 
@@ -275,7 +275,7 @@ class Descent:
 
     def noise_covariance(self, curvature: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         r"""How much the gradients' noise moved one output's weights, shape (d, d): `movements` of
-        the noise alone. A function of answers alone; the draws are fixed.
+        the noise only. A function of answers only; the draws are fixed.
 
         Args:
             curvature: As of `movements`.
@@ -320,7 +320,7 @@ class Descent:
                 change, gap = metric.damped - before, metric.damped - real
                 for j in range(window.start, last):
                     targets[j] = targets[j] + change @ moved[j]
-            # The same recursion as `after`, with the noise alone in the place of the gradients.
+            # The same recursion as `after`, with the noise only in the place of the gradients.
             noise = step.noise * generator.standard_normal(movements.shape)
             if forces:
                 noise += forces[last]

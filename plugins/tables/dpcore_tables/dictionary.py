@@ -108,7 +108,7 @@ class Dictionary:
         return deviations
 
     def only(self, terms: NDArray[np.bool_]) -> "Dictionary":
-        """The same with some of its terms alone, shape (d - 1,)."""
+        """The same with some of its terms only, shape (d - 1,)."""
         return attrs.evolve(
             self, terms=self.terms[terms], sizes=self.sizes[terms], weights=self.weights[terms]
         )
@@ -136,7 +136,7 @@ class Dictionary:
     def rows(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """phi, one row a coordinate: (n, p) to (d, n); every record's column at most 1 long.
 
-        A function of the record alone, to the last bit: squares are added term by term.
+        A function of the record only, to the last bit: squares are added term by term.
         """
         features = np.empty((self.width, len(encoded)))
         features[0] = INTERCEPT
@@ -155,7 +155,7 @@ class Dictionary:
         self, encoded: NDArray[np.float64]
     ) -> dict[tuple[int, int], NDArray[np.float64]]:
         """Every function that a term needs, of shape (n,)."""
-        # Each function is computed once, however many products it stands in.
+        # Each function is computed once, however many products it is in.
         terms = self.terms.tolist()
         keys = {(c, k) for c, k, _, _ in terms} | {(c, k) for _, _, c, k in terms if c != NONE}
         place = {column: number for number, column in enumerate(self.layout.numeric)}
@@ -208,7 +208,7 @@ class Dictionary:
         }
 
     def args(self) -> dict[str, NDArray[Any]]:
-        """What rows are made of: few and short, as every ask of a round carries them."""
+        """What rows are made of: few and short, as every query of a round carries them."""
         return {"terms": self.terms, "sizes": self.sizes, "ranks": self.ranks.array}
 
     @classmethod
@@ -232,7 +232,7 @@ def _step(parts: NDArray[np.intp], place: int) -> NDArray[np.float64]:
 
 
 def _are_ramps(layout: Layout, terms: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Of numbers alone: a column of many categories has as high levels."""
+    """Of numbers only: a column of many categories has as high levels."""
     is_number = np.array(layout.levels, dtype=np.intp)[terms[:, 0]] == 0
     return np.asarray(is_number & (terms[:, 1] >= RAMP))
 

@@ -159,8 +159,8 @@ class Metric:
 def released_levels(
     dictionary: Dictionary, row: NDArray[np.float64], noise: float
 ) -> tuple[NDArray[np.float64], ...]:
-    """Shares of every declared column's categories, from a released Gram matrix whose terms have
-    them all; empty for numbers.
+    """Proportions of every declared column's categories, from a released Gram matrix whose terms
+    have them all; empty for numbers.
 
     Args:
         row: The matrix's first, of the intercept, shape (d,). noise: On the diagonal.

@@ -65,7 +65,7 @@ class ShapeModel(ShownModel):
         """Covariance of one output's weights by the noise, shape (d, d)."""
         if self.scaled is not None:
             return self.scaled.deviation
-        # A fit without noise is asked for predictions alone, and needs none.
+        # A fit without noise is asked for predictions only, and needs none.
         deviation, state = noise_covariance(self.state), self.state
         if state.plan.loss.logarithmic:
             deviation[0, 0] += (state.balance[1] / INTERCEPT) ** 2
@@ -149,7 +149,7 @@ class ShapeModel(ShownModel):
         return rows
 
     def _cells(self, encoded: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Of every table, where each encoded row stands; shape (J, n)."""
+        """Of every table, where each encoded row is; shape (J, n)."""
         layout, pairs = self.dictionary.layout, self.state.tables.pairs
         return cells_of(layout, self.dictionary.ranks, pairs, encoded)
 
@@ -220,7 +220,7 @@ class ShapeModel(ShownModel):
         def block_variances(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
             rows = self._unprojected(encoded)
             variances = np.asarray(np.einsum("in,ij,jn->n", rows, self.noise, rows))
-            # What the noise of all other answers does to tails is in no spread of weights.
+            # What the noise of all other answers does to tails is in no dispersion of weights.
             if self.tails is not None:
                 variances += self.tails.variances(encoded, rows, self.noise)
             for place in self._cells(encoded):
@@ -235,7 +235,7 @@ class ShapeModel(ShownModel):
     def shapes(self) -> tuple[Shape, ...]:
         """What the model says of every column and pair, the most important first.
 
-        Pairs are purified: what they say of one column alone stands in that column's shape. Those
+        Pairs are purified: what they say of one column by itself is in that column's shape. Those
         of monotone columns are, and what was edited has what was added to it.
         """
         # Tests compare what was fitted with its errors, and both are shrunk alike.
@@ -268,7 +268,7 @@ class ShapeModel(ShownModel):
         """This model with an amount added to the shape of one column; it spends nothing.
 
         The published model stays as it is: an edit is of the copy, which lists it in `edits`, in
-        its sheet and in what is exported of it. Monotone columns may be edited, too.
+        its summary and in what is exported of it. Monotone columns may be edited, too.
 
         Args:
             column: Its name. where: Both ends of a stretch of numbers, or a list of categories.
@@ -295,11 +295,11 @@ class ShapeModel(ShownModel):
         return attrs.evolve(summary, tables=(listing, *summary.tables))
 
     def exported(self) -> tuple[ModuleType, dict[str, Any]]:
-        """A module of numpy alone whose `score` gives the same scores, and the values it takes."""
+        """A module of numpy only whose `score` gives the same scores, and the values it takes."""
         dictionary, weights = self._free()
         layout, fixed, loss = dictionary.layout, dictionary.arrays(), self.state.plan.loss
         names = ("terms", "sizes", "means", "widths", "waves", "shares")
-        # Plain values alone: an exported file holds them as text.
+        # Plain values only: an exported file holds them as text.
         return portable, {
             "kind": self.kind,
             "bound": self.domain.label_bound if self.kind == "number" else 1.0,
@@ -325,11 +325,11 @@ class ShapeModel(ShownModel):
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Weights, what fixes the features, and the spread of the weights, without `tails`."""
+        """Weights, what fixes the features, and the dispersion of the weights, without `tails`."""
         weights = {"coefficients": self.weights, "offset": self.offset, "spread": self.deviation}
         if self.state.plan.loss.logarithmic:
             weights["link"] = self._link
-        # The key stands only where columns are monotone: what was published before has none.
+        # The key is only where columns are monotone: what was published before has none.
         curves = {"curves": np.array([c.values for c in self.curves])} if self.curves else {}
         # So do tables: their pairs, and their values by cell, one table after the other.
         tables = self.state.tables

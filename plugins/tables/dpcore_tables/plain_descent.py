@@ -1,12 +1,12 @@
-r"""Descent by plain steps: what fits small tables, where a Gram matrix costs more than it tells.
+r"""Descent by plain steps: what fits small tables, where a Gram matrix costs more than it says.
 
 .. math:: w\leftarrow w-\eta C\,g/n,\qquad\text{kept: the mean of the later half, shrunk}
 
-with g the released sum of :math:`\mathrm{clip}(r/C,\pm1)\phi`. Sizes of functions stand for what is
+with g the released sum of :math:`\mathrm{clip}(r/C,\pm1)\phi`. Sizes of functions represent what is
 believed of them, and the number of steps for how much is fitted. Of a mean of iterates the noise is
-known but for the curvature f n G, with f the share of residuals below the clip. Shrinking takes a
-public f and :math:`[0.5,v]^2` for G; standard errors a released f, and G of simulated records that
-the steps themselves correct.
+known but for the curvature f n G, with f the proportion of residuals below the clip. Shrinking
+takes a public f and :math:`[0.5,v]^2` for G; standard errors a released f, and G of simulated
+records that the steps themselves correct.
 
 Of classes g is the sum of clipped residuals of probabilities, and f by how much one of them grows
 with its score (`classes.gain`). Their screen's noise counts, too, as far as the fit keeps it.
@@ -41,7 +41,7 @@ def kept_covariance(
 
 @attrs.frozen(kw_only=True, eq=False)
 class Plain:
-    """Where such a descent stands.
+    """Where such a descent is.
 
     Args:
         count: T. rate: eta. records: n, or what is known of it. below: The public f.
@@ -52,7 +52,7 @@ class Plain:
         clipped: What chance makes of residuals.
         factors: By what the kept weights were shrunk, shape (d,).
         walked: Of the steps so far. before: The descent of which it began with the weights.
-        levels: Shares of categories of made-up records, equally frequent ones if empty.
+        levels: Proportions of categories of synthetic records, equally frequent ones if empty.
         at_once: Whether its curvature is computed as new releases do, as of `Walked.curvature`.
     """
 
@@ -145,7 +145,7 @@ class Plain:
         return attrs.evolve(ended, weights=kept * factors[:, None], factors=factors)
 
     def _rows(self) -> NDArray[np.float64]:
-        """phi of made-up records, shape (d, 1000)."""
+        """phi of synthetic records, shape (d, 1000)."""
         return simulated_rows(self.dictionary, self.levels)
 
     def _usual_variances(self) -> NDArray[np.float64]:
@@ -198,7 +198,7 @@ class Plain:
 
         over the later half of the steps, T/2 in number. Gradients are of these records, whose
         chance has covariance C (`clipped`) and moves w by AC: the trace is what of it is in both.
-        The intercept is free. A function of answers alone; (1, infinity) where nothing is kept.
+        The intercept is free. A function of answers only; (1, infinity) where nothing is kept.
         """
         rows = self._rows()
         values, vectors = self._curvatures(rows, self.clipped.share)
@@ -270,7 +270,7 @@ class Plain:
     def _curvatures(
         self, rows: NDArray[np.float64], below: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of every direction per record, and the directions; of made-up rows, shape (d, k)."""
+        """Of every direction per record, and the directions; of synthetic rows, shape (d, k)."""
         usual = below * self.records / rows.shape[1] * (rows @ rows.T)
         # In the eigenbasis of the estimated curvature the noise of each direction is a known sum.
         values, vectors = np.linalg.eigh(
@@ -286,8 +286,8 @@ class Plain:
     def _error_root(self) -> NDArray[np.float64]:
         """What noise and chance added to the mean of the later iterates: one column a source.
 
-        Chance is that of independent residuals of made-up records, the last sources: the same ones
-        in both rounds, as the records are.
+        Chance is that of independent residuals of synthetic records, the last sources: the same
+        ones in both rounds, as the records are.
         """
         rows = self._rows()
         curvatures, vectors = self._curvatures(rows, self.clipped.share)

@@ -1,4 +1,4 @@
-r"""The plan of a release: queries, widths, steps and shares, from public facts alone.
+r"""The plan of a release: queries, widths, steps and shares, from public facts only.
 
 All grows with :math:`N\mu` under replace-one and :math:`2N\mu` under add/remove, where a record
 moves half as much: N is the public number of records, or a public hint of it, on which no claim
@@ -30,7 +30,7 @@ MOST_STEPS = 40
 """Of a round whose directions a Gram matrix gives."""
 
 CURVES = 30
-"""Curves of numbers in a screen at least, where a look chose them."""
+"""Curves of numbers in a screen at least, where an evaluation chose them."""
 
 _CLASSES = 50
 _WITH_BINS = 500.0
@@ -120,7 +120,7 @@ class Plan:
                 "shape_functions plans by a Gaussian budget: give a delta", "budget", top=True
             )
         is_known = domain.exact is not None
-        # A hint decides widths and steps alone: a wrong one costs accuracy, and no privacy.
+        # A hint decides widths and steps only: a wrong one costs accuracy, and no privacy.
         hint = expected_records if weight is not None or not is_known else None
         records = hint or (domain.exact if is_known else domain.at_most)
         if records is None:
@@ -287,7 +287,7 @@ class Plan:
         return last - max(steps // _TRIED, 1), last
 
     def is_of_tables(self, query: int) -> bool:
-        """Whether an ask of the fit is of tables in place of a step, where there are any: in the
+        """Whether a query of the fit is of tables in place of a step, where there are any: in the
         trial all of them, later three of four, as tables have far more cells than a step has
         functions.
 
@@ -409,7 +409,7 @@ class Plan:
         return max(small_classes.label_fraction(self.signal, self.outputs), _LABEL)
 
     def steps_from(self, query: int, *, has_tables: bool) -> int:
-        """How many asks of the fit are steps, from one on.
+        """How many queries of the fit are steps, from one on.
 
         Args:
             query: As of `is_of_tables`.
@@ -418,9 +418,9 @@ class Plan:
         return sum(not (has_tables and self.is_of_tables(place)) for place in queries)
 
     def script(self) -> tuple[str, ...]:
-        """The name of every ask, in order."""
+        """The name of every query, in order."""
         parts = self.shares()
-        # The order of asks is public: it depends on no answer.
+        # The order of queries is public: it depends on no answer.
         first = ("count", "means", "squares", "bins", "categories")
         names: list[str] = [n for n in first if n in parts]
         names += [n for n in ("label", "spread", "residuals", "look.gradient") if n in parts]

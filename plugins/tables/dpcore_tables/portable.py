@@ -1,4 +1,4 @@
-"""Scores of exported models of shapes. Python and numpy alone: exported files hold its text.
+"""Scores of exported models of shapes. Python and numpy only: exported files hold its text.
 
 Functions are those of `dpcore_tables.dictionary`, with the same operations in the same order.
 """

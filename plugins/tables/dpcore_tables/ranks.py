@@ -1,10 +1,10 @@
 r"""Private ranks: released moments and histograms of columns, and what they make of a number.
 
-:math:`z=\mathrm{clip}((u-m)/(2\sqrt v),\pm1.5)` of an encoded number u stands in one of 768 equal
+:math:`z=\mathrm{clip}((u-m)/(2\sqrt v),\pm1.5)` of an encoded number u is in one of 768 equal
 cells; a released table gives :math:`\cos(\pi t)` of each cell, where t is the rank of its middle.
 Higher levels follow by :math:`\cos((k+1)\pi t)=2\cos(\pi t)\cos(k\pi t)-\cos((k-1)\pi t)`, so that
-what a record's number becomes is made of products, differences and a gather alone: the same bits
-wherever it stands.
+what a record's number becomes is made of products, differences and a gather only: the same bits
+wherever it is.
 """
 
 import math
@@ -30,7 +30,7 @@ class Ranks:
     Args:
         means, widths: Of encoded numbers: m and 2 sqrt(v), shape (K,).
         waves: cos(pi t) of every cell, shape (K, 768).
-        proportions: The released share of every one of 24 bins of z, shape (K, 24).
+        proportions: The released proportion of every one of 24 bins of z, shape (K, 24).
     """
 
     means: NDArray[np.float64]
@@ -45,7 +45,7 @@ class Ranks:
         variances: NDArray[np.float64],
         proportions: NDArray[np.float64],
     ) -> "Ranks":
-        """From released means, variances and shares of bins (rows that add up to 1)."""
+        """From released means, variances and proportions of bins (rows that add up to 1)."""
         widths = SPREAD * np.sqrt(variances)
         return cls(means=means, widths=widths, waves=_waves(proportions), shares=proportions)
 
@@ -73,7 +73,7 @@ class Ranks:
         return np.asarray(np.interp(places, _places(self.shares[[number]])[0], middles))
 
     def only(self, number: int) -> "Ranks":
-        """The same ranks with one numeric column alone, by its number among them."""
+        """The same ranks with one numeric column only, by its number among them."""
         return attrs.evolve(
             self,
             means=self.means[[number]],
@@ -161,17 +161,19 @@ def cells(z: NDArray[np.float64], count: int = CELLS) -> NDArray[np.intp]:
 
 
 def usual_proportions(columns: int) -> NDArray[np.float64]:
-    """The shares of bins where nothing is released of them: a Gaussian's; shape (columns, 24)."""
+    """The proportions of bins where nothing is released of them: a Gaussian's; shape (columns,
+    24).
+    """
     ends = np.linspace(-LIMIT, LIMIT, BINS + 1) * SPREAD
     below = gaussian_below(ends)
-    below[0], below[-1] = 0.0, 1.0  # what is farther stands at the ends
+    below[0], below[-1] = 0.0, 1.0  # what is farther is at the ends
     return _rounded_off(np.tile(np.diff(below), (columns, 1)))
 
 
 def released_proportions(
     counts: NDArray[np.float64], noise: float, records: float
 ) -> NDArray[np.float64]:
-    """The shares of bins from their noisy counts, shape (columns, 24)."""
+    """The proportions of bins from their noisy counts, shape (columns, 24)."""
     # Where noise is large against a bin's usual count, believe a Gaussian's shares instead.
     trust = 1 / (1 + (BINS * noise / records) ** 2)
     usual = usual_proportions(len(counts))

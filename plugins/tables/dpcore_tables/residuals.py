@@ -1,4 +1,4 @@
-r"""Scale and clip of residuals, from released noisy histograms of their sizes alone.
+r"""Scale and clip of residuals, from released noisy histograms of their sizes only.
 
 The bins are cut at 2^-7, 2^-6.5, ..., 1, labels are in [0, 1]. A few ghost counts at |r| near 1
 would triple a moment; a quantile of the running maximum, a threshold and shrinkage to 0.12 do not
@@ -34,7 +34,7 @@ UNCLIPPED = Clipped(1.0, 0.0)
 
 
 class Residuals(NamedTuple):
-    """What is known of residuals: sigma, and the shares of the bins of their sizes."""
+    """What is known of residuals: sigma, and the proportions of the bins of their sizes."""
 
     sigma: float
     shares: NDArray[np.float64]
@@ -50,7 +50,7 @@ class Residuals(NamedTuple):
         return min(max(float(self.shares @ parts), 0.3), 1.0)
 
     def drawn(self, count: int, drawn: np.random.Generator) -> NDArray[np.float64]:
-        """Made-up residuals of these sizes and either sign, shape (count,)."""
+        """Synthetic residuals of these sizes and either sign, shape (count,)."""
         starts = np.concatenate([[0.0], EDGES[:-1]])
         bins = drawn.choice(len(EDGES), count, p=self.shares / self.shares.sum())
         sizes = starts[bins] + drawn.random(count) * (EDGES - starts)[bins]
@@ -84,7 +84,7 @@ def measured(
     part = (goal - low) / max(float(running[index]) - low, 1e-9)
     quantile = low_edge + (float(EDGES[index]) - low_edge) * min(max(part, 0.0), 1.0)
     sigma = float((quantile / _NORMAL) ** trust * usual ** (1 - trust))
-    # Ghosts: counts beyond two sigma that noise alone explains would triple a moment.
+    # Ghosts: counts beyond two sigma that noise by itself explains would triple a moment.
     clean_counts = np.maximum(counts, 0.0)
     is_distant = 2 * _NORMAL * sigma < _MIDDLES
     clean_counts = np.where(is_distant & (clean_counts < 2.5 * noise), 0.0, clean_counts)

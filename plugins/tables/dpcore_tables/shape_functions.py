@@ -156,7 +156,7 @@ class ShapeFunctions(SummingLearner):
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Moments and ranks of columns, the label's mean, and of two rounds the Gram matrix, the
         gradients, and where labels are numbers histograms of residuals, sums of them over parts of
-        columns, a look at curves of many columns, a survey of pairs, and a last look."""
+        columns, an evaluation at curves of many columns, a survey of pairs, and a last look."""
         return queries_of(self._plan(public))
 
     def resources(self, domain: Domain) -> tuple[int, int]:
@@ -172,7 +172,7 @@ class ShapeFunctions(SummingLearner):
         return memory + 40 * width * min(records, BLOCK), records * width * (width + 40)
 
     def start(self, public: Public) -> State:
-        """The state before the first answer, from the plan alone."""
+        """The state before the first answer, from the plan only."""
         return State.start(self._plan(public), public)
 
     def ask(self, state: State) -> Query | None:
@@ -183,7 +183,7 @@ class ShapeFunctions(SummingLearner):
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record what the query's name says."""
-        assert query.args is not None, "an ask carries what earlier answers fixed"
+        assert query.args is not None, "a query carries what earlier answers fixed"
         # Declared contributions: the core clips and rounds them itself.
         if query.name in _DECLARED:
             rows = self._declared(query, block, public.domain)
@@ -195,7 +195,7 @@ class ShapeFunctions(SummingLearner):
 
     def _declared(self, query: SumQuery, block: Records, domain: Domain) -> NDArray[np.float64]:
         """PRIVATE: what a record adds that counts fully."""
-        assert query.args is not None, "an ask carries what earlier answers fixed"
+        assert query.args is not None, "a query carries what earlier answers fixed"
         if query.name in ("means", "squares"):
             numbers = block.features[:, self._layout(domain).encoded]
             return numbers if query.name == "means" else (numbers - query.args["means"]) ** 2
@@ -213,7 +213,7 @@ class ShapeFunctions(SummingLearner):
         """
         if query.name in _DECLARED:
             return super().partial(query, block, public)
-        assert query.args is not None, "an ask carries what earlier answers fixed"
+        assert query.args is not None, "a query carries what earlier answers fixed"
         args, domain = query.args, public.domain
         factors, unit = self._factors(block, domain), query.sum.unit
         if query.name == "count":
@@ -278,7 +278,7 @@ class ShapeFunctions(SummingLearner):
         self, args: Mapping[str, Any], block: Records, domain: Domain, *, is_repeated: bool
     ) -> Rows:
         """PRIVATE: rows with the cells of tables; made once for all steps of a round, where there
-        is room for that; a look and a survey have one step."""
+        is room for that; an evaluation and a survey have one step."""
         records, width = self._records(domain), 1 + len(args["terms"])
         size = self._size(records * width)
         # Rows are kept between steps only where they fit in memory.

@@ -34,7 +34,7 @@ _LOAD = 1.2
 _FLOOR = 0.2
 _NUMBER, _LEVELS, _PAIR = 0.7, (1.0, 0.7, 0.5, 0.35), 1.4
 RESIDUAL = 0.6
-"""Of the spread of labels, what a fit usually leaves."""
+"""Of the dispersion of labels, what a fit usually leaves."""
 
 
 class Schedule(NamedTuple):
@@ -74,7 +74,7 @@ def clip_of(signal: float, deviation: float) -> float:
 
 
 def below_clip(signal: float) -> float:
-    """The share of normal residuals below the clip, were they so large as usual."""
+    """The proportion of normal residuals below the clip, were they so large as usual."""
     return math.erf(_NOISE_DISTRIBUTIONS * relative_clip(signal) / (RESIDUAL * math.sqrt(2)))
 
 
@@ -82,7 +82,7 @@ def deviation_of(total: float, noise: float, records: float) -> float:
     """The labels' standard deviation from a noisy sum of clipped absolute residuals, each less half
     their clip; shrunk to the usual where noise is large."""
     to_deviation = 1.25 / records
-    # For a normal law the deviation is 1.25 mean absolute deviations.
+    # For a normal distribution the deviation is 1.25 mean absolute deviations.
     deviation = min(max((total + records * LIMIT / 2) * to_deviation, 0.03), 0.3)
     trust = 1 / (1 + (noise * to_deviation / (USUAL_DEVIATION / 2)) ** 2)
     return float(deviation**trust * USUAL_DEVIATION ** (1 - trust))

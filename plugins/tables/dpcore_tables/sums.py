@@ -75,7 +75,7 @@ def integer_rows(
 
     Args:
         size: Bytes of an entry: 8; 4, which hold all integers up to 2^24; or 2, up to 2^15.
-        cells: Of every table, kept beside them.
+        cells: Of every table, kept next to them.
     """
     assert features.shape[0] <= WIDEST, "the budget of bits is for at most 4096 columns"
     assert features.shape[1] <= BLOCK, "blocks are cut to size"
@@ -116,7 +116,7 @@ def width_of(size: int) -> int:
 
 
 def gram_of(vector: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """The symmetric matrix that an answer stands for, of shape (d, d)."""
+    """The symmetric matrix that an answer represents, of shape (d, d)."""
     upper = np.zeros((width, width))
     upper[np.triu_indices(width, 1)] = vector[width:] * (128 / _ABOVE)
     return np.asarray(upper + upper.T + np.diag(vector[:width]))
@@ -229,7 +229,7 @@ def cell_counts(places: NDArray[np.intp], size: int) -> Exact:
 
 
 def _of_a_table(tables: int) -> int:
-    """What stands for 1/sqrt(J) in units of 2^-20, rounded down."""
+    """What represents 1/sqrt(J) in units of 2^-20, rounded down."""
     return math.isqrt((1 << 2 * _PLACES) // max(tables, 1))
 
 

@@ -30,7 +30,7 @@ class Survey:
     Args:
         jumps: Steps of numbers. strengths: By term, the variance of predictions that it makes.
         noise: Of a coefficient of a pair.
-        dictionary: Of the candidates, of the intercept alone before they are chosen.
+        dictionary: Of the candidates, of the intercept only before they are chosen.
         weights: Of the dictionary, shape (d, m).
     """
 
@@ -54,7 +54,7 @@ def jumps_of(layout: Layout, profile: NDArray[np.float64], noise: float) -> tupl
     jumps: list[Term] = []
     for column, means in zip(layout.numeric, profile, strict=True):
         basis = list(smooth)
-        # Greedy: the best step, then the best one beside it, each against what is left over.
+        # Greedy: the best step, then the best one next to it, each against what is left over.
         for _ in range(_JUMPS):
             frame = np.linalg.qr(np.array(basis).T)[0]
             residual = means - frame @ (frame.T @ means)

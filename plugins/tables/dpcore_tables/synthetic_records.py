@@ -1,5 +1,5 @@
-"""Made-up records, from released shares alone: columns independent, and categories equally frequent
-but where their shares are given."""
+"""Synthetic records, from released shares only: columns independent, and categories equally
+frequent but where their shares are given."""
 
 from collections.abc import Sequence
 
@@ -15,13 +15,13 @@ _RECORDS = 1000
 def simulated_rows(
     dictionary: Dictionary, levels: Sequence[NDArray[np.float64]] = ()
 ) -> NDArray[np.float64]:
-    """phi of made-up records, shape (d, 1000): always the same ones; arguments of
+    """phi of synthetic records, shape (d, 1000): always the same ones; arguments of
     `simulated_records`."""
     return dictionary.rows(simulated_records(dictionary, _RECORDS, levels))
 
 
 def usual_shortening(dictionary: Dictionary) -> float:
-    """By what rows are multiplied to be at most 1 long: the median of made-up records."""
+    """By what rows are multiplied to be at most 1 long: the median of synthetic records."""
     return float(np.median(simulated_rows(dictionary)[0])) / INTERCEPT
 
 
@@ -34,7 +34,7 @@ def simulated_records(
         proportions: Of every declared column's categories, of which as many records are made;
             equally frequent ones are drawn if it is empty.
     """
-    # A fixed seed: the same answers give the same model, bit by bit, and no coins are spent.
+    # A fixed seed: the same answers give the same model, bit by bit, and no randomness is spent.
     generator = np.random.Generator(np.random.PCG64(0))
     ranks, layout = dictionary.ranks, dictionary.layout
     encoded = np.zeros((count, layout.starts[-1] + max(layout.levels[-1], 1)))

@@ -1,9 +1,10 @@
-r"""What a small table's privacy noise does to its predictions: made-up releases, by the same rules.
+r"""What a small table's privacy noise does to its predictions: synthetic releases, by the same
+rules.
 
-Made-up records have the released moments. Their labels are the released model's predictions with
-residuals of the released sizes. Fits of them differ by their noise alone: of moments, of the mean
-label and its spread, and of the gradients of both rounds. So they choose other clips, functions and
-sizes, as another release would. A function of answers alone, as the draws are fixed.
+Synthetic records have the released moments. Their labels are the released model's predictions with
+residuals of the released sizes. Fits of them differ by their noise only: of moments, of the mean
+label and its dispersion, and of the gradients of both rounds. So they choose other clips, functions
+and sizes, as another release would. A function of answers only, as the draws are fixed.
 """
 
 from collections.abc import Mapping
@@ -44,7 +45,7 @@ class Replay:
     noises: Mapping[str, float]
 
     def noise_covariance(self) -> NDArray[np.float64]:
-        """Of the model's weights, shape (d, d): that of the second round's gradients alone, times
+        """Of the model's weights, shape (d, d): that of the second round's gradients only, times
         what makes the mean variance of predictions that of the fits."""
         generator = np.random.Generator(np.random.PCG64(0))
         encoded = simulated_records(self.descent.dictionary, _RECORDS)
@@ -68,7 +69,7 @@ class Replay:
         labels: NDArray[np.float64],
         generator: np.random.Generator,
     ) -> NDArray[np.float64]:
-        """Predictions of every made-up release, shape (paths, records)."""
+        """Predictions of every synthetic release, shape (paths, records)."""
         centres, clips, firsts = [], [], []
         # Draw what precedes the screen: moments, the mean label, and the spread that sets the clip.
         for _ in range(_PATHS):
@@ -143,7 +144,7 @@ class Replay:
         first, total = round_.steps - walks[0].averaged, np.zeros(weights.shape)
         for step in range(round_.steps):
             residuals = np.matmul(weights[:, None, :], rows)[:, 0, :] - targets
-            # Clip and noise as the real steps have them; 400 records stand for n.
+            # Clip and noise as the real steps have them; 400 records represent n.
             clipped = np.clip(residuals, -clip, clip)
             gradients = scale * np.matmul(rows, clipped[:, :, None])[:, :, 0]
             gradients += noise * generator.standard_normal(weights.shape)

@@ -135,7 +135,7 @@ def test_predictions_of_a_monotone_column_never_turn(kind, epsilon, direction):
     values = (weights.T @ model._unprojected(encoded))[0]
     cell = np.abs(np.diff(rising.values)).max()
     assert rising.values[rising.cells(model.dictionary, encoded)] == pytest.approx(values, abs=cell)
-    # Exports have the same scores, with numpy alone.
+    # Exports have the same scores, with numpy only.
     assert portable.score(encode_table(model.domain, rows), model.exported()[1]) == pytest.approx(
         scores, abs=1e-12
     )
@@ -191,7 +191,7 @@ def test_an_edit_adds_where_it_says_and_leaves_the_published_model(kind):
     assert (after - before)[:, 0] * unit == pytest.approx(expected, abs=1e-12)
     assert (model.outputs(encode_table(model.domain, rows)) == before).all()
     assert not model.edits
-    # Shapes, the sheet and exports say so.
+    # Shapes, the summary and exports say so.
     shapes = {shape.columns: shape for shape in model.shapes()}
     for shape in edited.shapes():
         added = shape.values - shapes[shape.columns].values

@@ -150,7 +150,7 @@ def test_the_goal_is_where_gradients_without_noise_are_0(model):
         for step in released.steps
     )
     exact = _Gradients.of(state, attrs.evolve(released, steps=steps), 50.0)
-    # Categories add up to a constant, so that not every weight is told.
+    # Categories add up to a constant, so that not every weight is reported.
     assert null_model.curvature @ exact.goal == pytest.approx(null_model.curvature @ goal, abs=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""Steps of classes by the curvature that the loss has where a descent stands."""
+"""Steps of classes by the curvature that the loss has where a descent is."""
 
 import attrs
 import numpy as np

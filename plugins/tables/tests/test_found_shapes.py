@@ -92,7 +92,7 @@ def test_a_pair_says_nothing_of_one_column_alone():
 
 
 def test_a_pair_that_is_constant_in_a_column_has_importance_0():
-    """All records have d = yes: a pair of a and d is a function of a, and stands there."""
+    """All records have d = yes: a pair of a and d is a function of a, and is there."""
     weights = np.zeros((1 + len(TERMS), 1))
     weights[1 + TERMS.index(Term(0, 1, 3, 0))] = 3.0
     levels = (*LEVELS[:3], np.array([0.0, 1.0]))

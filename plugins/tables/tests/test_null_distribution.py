@@ -36,7 +36,7 @@ def dictionary_of(terms):
 
 
 def everyone():
-    """All categories of three independent columns, and the share of each record."""
+    """All categories of three independent columns, and the proportion of each record."""
     codes = np.array([(c, d, e) for c in range(3) for d in range(2) for e in range(2)])
     proportions = LEVELS[1][codes[:, 0]] * LEVELS[2][codes[:, 1]] * LEVELS[3][codes[:, 2]]
     encoded = np.zeros((len(codes), 6))
@@ -63,7 +63,7 @@ def test_centred_functions_have_mean_0_and_the_stated_squares(products):
         if term in mains or products:
             square = (centred[place + 1] ** 2) @ proportions / dictionary.sizes[place] ** 2
             assert square == pytest.approx(centres.squares[place])
-        if term in pairs and products:  # nothing is left of one column alone
+        if term in pairs and products:  # nothing is left of one column only
             sides = [t for t in mains if t.column in (term.column, term.second)]
             for side in sides:
                 along = (centred[place + 1] * centred[1 + terms.index(side)]) @ proportions
@@ -192,7 +192,7 @@ def test_a_curvature_comes_to_rest_and_stays_where_it_does(centred):
 
 @pytest.mark.parametrize("likeness", [0.99, 1.0])
 def test_of_copies_what_matters_is_found_and_nothing_runs_away(likeness):
-    """A replay by made-up independent columns ran away: bands of 84 about shapes of 1."""
+    """A replay by synthetic independent columns ran away: bands of 84 about shapes of 1."""
     rng = np.random.default_rng(2)
     a, c = rng.standard_normal((2, 5000))
     b = likeness * a + np.sqrt(1 - likeness**2) * rng.standard_normal(5000)

@@ -110,7 +110,7 @@ def test_cells_are_of_parts_of_equal_rank_and_of_categories():
     found = cells_of(layout, ranks, pairs, encoded)
     parts = np.arange(64) // 2
     off = found[0] != parts * 5 + 2
-    assert off.sum() <= 2  # a little mass stands everywhere
+    assert off.sum() <= 2  # a little mass is everywhere
     assert np.array_equal(found[1], PIECES * 5 + 2 * 2 + np.tile([0, 1], 32))
 
 
@@ -187,7 +187,7 @@ def test_what_single_columns_explain_makes_no_table(pair):
 
 @attrs.frozen(kw_only=True, eq=False)
 class Gaining(PairTable):
-    """Of a pair whose gain is told."""
+    """Of a pair whose gain is reported."""
 
     def interaction_gain(self):
         return self.gain
@@ -268,7 +268,7 @@ def dense_functions(effect, count):
 
 
 def test_shapes_of_many_cells_are_those_of_a_matrix_of_all_cells():
-    """Two tables that share a column, one of them of curves, beside products of the same pairs."""
+    """Two tables that share a column, one of them of curves, next to products of the same pairs."""
     rng, domain = np.random.default_rng(7), facts(100)
     layout = Layout.of(domain)
     levels = [np.zeros(0), rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(20)), np.full(2, 0.5)]
@@ -350,7 +350,7 @@ def test_which_pairs_may_be_tables_is_public():
 
 
 def test_tables_have_room_together_and_the_query_holds_any_choice():
-    """40 levels make 1600 cells a pair: one fits, and a smaller one beside it."""
+    """40 levels make 1600 cells a pair: one fits, and a smaller one next to it."""
     columns = {name: Categories(tuple(f"{name}{i}" for i in range(40))) for name in "abc"}
     columns["d"] = Categories(LETTERS)
     layout = Layout.of(facts(100, columns))
@@ -407,7 +407,7 @@ def test_tried_pairs_are_clear_in_the_survey_or_unseen_by_it():
 
 
 def table_query(case):
-    """The first ask of a table's sums, and that of counts, after answers of 0."""
+    """The first query of a table's sums, and that of counts, after answers of 0."""
     state, numbers = case.learner.start(case.public), {}
     while (query := case.learner.ask(state)) is not None:
         if query.name == "table.counts":
@@ -425,7 +425,7 @@ def table_query(case):
             mechanism=Gaussian(noise_multiplier=1.0),
         )
         state = case.learner.update(state, answer)
-    raise AssertionError("no ask is of tables")
+    raise AssertionError("no query is of tables")
 
 
 @pytest.mark.parametrize("records", [0, 1, 3], ids=lambda k: f"{k} records" if k else "one")
@@ -500,7 +500,7 @@ def test_a_pair_that_pays_is_a_table_of_the_model(model):
 
 
 def test_shapes_with_a_table_are_pure_and_add_up(model):
-    """The pair's and its columns' shapes differ from predictions by the other columns alone."""
+    """The pair's and its columns' shapes differ from predictions by the other columns only."""
     shapes = {shape.columns: shape for shape in model.shapes()}
     pair, hour, group = (shapes[k] for k in (("hour", "group"), ("hour",), ("group",)))
     assert pair.found

@@ -1,8 +1,8 @@
 """The pairs of neighbours that the proof names: every query moves as far as its bound, no further.
 
 A person's records are copies of one record, which add up; others cancel, as sums are exact. What a
-record can be at its farthest is in the comment of each pair; where records have weights, theirs are
-at the end of the range, and the others' are far below it.
+record can be at its most distant is in the comment of each pair; where records have weights, theirs
+are at the end of the range, and the others' are far below it.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ USUAL = [0.2, 1.0, 0.0, 0.0, -0.3]  # an encoded row: a, c, b
 
 
 def labels_of(case):
-    """The two that are farthest apart."""
+    """The two that are most distant apart."""
     known = case.domain.labels
     ends = known.values[:2] if isinstance(known, Classes) else (known.low, known.high)
     return [float(one) for one in centre_labels(case.domain.labels, np.array(ends))]
@@ -69,8 +69,8 @@ def rising(query):
 
 
 def certain(query):
-    """With scores of which the first column alone makes either class certain, and a direction that
-    is the same for all records and far longer than the constant."""
+    """With scores of which the first column by itself makes either class certain, and a direction
+    that is the same for all records and far longer than the constant."""
     weights, terms = np.zeros(query.args["weights"].shape), query.args["terms"]
     slopes = 1e3 * ((terms[:, 0] == 0) & (terms[:, 1] == 0) & (terms[:, 2] == -1))
     weights[1:, -1 if weights.shape[1] == 1 else 1] = slopes

@@ -91,7 +91,7 @@ def plan(facts, relation=REPLACE_ONE, budget=BUDGET, **options):
 
 
 def asked(facts, rng, relation=REPLACE_ONE, budget=BUDGET):
-    """One ask of every kind, of a real run."""
+    """One query of every kind, of a real run."""
     secret = SecretRandomness.rehearsal(1)
     outcome = plan(facts, relation, budget).run(people(facts, rng), secret=secret)
     return {answer.query.name: answer.query for answer in outcome.answers["release"]}

@@ -106,7 +106,7 @@ def test_without_noise_the_slope_is_the_best_factor_of_the_weights(outputs):
 
 
 def test_the_noise_of_the_screen_is_in_what_the_fit_keeps():
-    """300 pairs of descents on noise alone: a mean variance errs by 5 %."""
+    """300 pairs of descents on noise only: a mean variance errs by 5 %."""
     rng, nothing, ends = np.random.default_rng(1), np.zeros((DICTIONARY.width, 1)), []
     for _ in range(300):
         screen = walked(descent_of(None), nothing, NOISE, rng)
@@ -130,7 +130,7 @@ def test_a_covariance_is_taken_over_as_weights_are():
 
 
 def small_start(old, weights, new):
-    """Term by term, from what a weight and its size stand for."""
+    """Term by term, from what a weight and its size represent."""
     start, terms = np.zeros((new.width, 1)), old.terms.tolist()
     start[0] = weights[0]
     for place, term in enumerate(new.terms.tolist()):

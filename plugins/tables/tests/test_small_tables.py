@@ -48,7 +48,7 @@ def test_plain_steps_keep_the_mean_of_the_later_half():
 
 
 def test_the_noise_of_kept_weights_is_that_of_simulated_descents():
-    """400 walks on noise alone, where half the residuals are clipped, on simulated records: the
+    """400 walks on noise only, where half the residuals are clipped, on simulated records: the
     variance of a prediction errs by 7 % in one standard deviation, and of 1000 by less."""
     rng, rows = np.random.default_rng(1), simulated_rows(FIRST)
     curvature = 0.5 * 100 * rows @ rows.T / rows.shape[1]

@@ -1,4 +1,4 @@
-"""What a screen left over: jumps of columns and pairs, from made-up answers and from releases."""
+"""What a screen left over: jumps of columns and pairs, from synthetic answers and from releases."""
 
 import math
 
@@ -125,7 +125,7 @@ def test_only_large_tables_pay_for_looks(count, labels, asked):
 
 @pytest.mark.slow
 def test_a_step_and_a_product_of_steps_are_fitted():
-    """Cosines alone leave 0.14 of the variance, of which 0.09 is noise."""
+    """Cosines only leave 0.14 of the variance, of which 0.09 is noise."""
     rng = np.random.default_rng(3)
     x = rng.uniform(-1, 1, (42_000, 4))
     y = 1.0 * (x[:, 0] > 0.3) + 1.5 * (x[:, 1] > -0.2) * (x[:, 2] > 0) - (x[:, 3] < -0.5)

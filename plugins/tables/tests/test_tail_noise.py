@@ -137,7 +137,7 @@ def replay_of(model):
 
 
 def walk_on(model, table, laboratory):
-    """On a table itself: every record stands for itself."""
+    """On a table itself: every record represents itself."""
     encoded = np.concatenate([np.asarray(block.features) for block in laboratory.blocks])
     labels = (table["y"] - LOW) / (HIGH - LOW)
     counts = np.ones(len(labels))

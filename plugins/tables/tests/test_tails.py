@@ -138,7 +138,7 @@ def test_no_two_records_in_a_tail_move_a_sum_by_more_than_the_bound(relation):
 
 
 def test_a_long_tail_is_fitted_to_its_end():
-    """With ranks alone, which end three standard deviations from the mean, 0.2 and more is left."""
+    """With ranks only, which end three standard deviations from the mean, 0.2 and more is left."""
     model, test = fitted(), records(1)
     error = np.mean((model.predict(test) - test["y"]) ** 2) / np.var(test["y"])
     assert error < 0.05

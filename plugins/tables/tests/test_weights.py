@@ -110,7 +110,7 @@ def test_what_a_record_counts_is_its_weight_over_the_end_of_the_range():
     facts = Domain(columns=COLUMNS, target="y", labels=Range(0, 1), exact=5)
     table = {"a": np.zeros(5), "c": np.array(["x"] * 5), "y": np.zeros(5)}
     records = project_table(facts, {**table, "w": np.array([0.0, 1.0, 4.0, 9.0, np.nan])})
-    # What lies outside is clipped, and what is no number stands in the middle.
+    # What lies outside is clipped, and what is no number is in the middle.
     assert factors_of(records, facts, "w").tolist() == [0.0, 0.25, 1.0, 1.0, 0.5]
     broken = Records(features=np.full((1, 5), np.nan), labels=np.zeros(1))
     assert factors_of(broken, facts, "w").tolist() == [0.0]

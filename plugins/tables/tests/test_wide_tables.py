@@ -1,4 +1,6 @@
-"""Tables of many columns: a look at curves of all numbers chooses those that the screen fits."""
+"""Tables of many columns: an evaluation at curves of all numbers chooses those that the screen
+fits.
+"""
 
 import attrs
 import numpy as np
@@ -22,7 +24,7 @@ COLUMNS = {f"x{place}": Range(-1, 1) for place in range(60)}
 
 
 def case_of(relation, records):
-    """Sixty columns and as many records, with a budget that makes the look clear."""
+    """Sixty columns and as many records, with a budget that makes the paid evaluation clear."""
     people = People(column="id", records=records) if records else None
     public = relation is REPLACE_ONE and not records
     count = {"exact": 60} if public else {"limit": 60}
@@ -36,7 +38,9 @@ def case_of(relation, records):
 
 
 def evaluation_of(case):
-    """The ask of the look, after answers of 0, small residuals and, if released, sixty records."""
+    """The query of the paid evaluation, after answers of 0, small residuals and, if released, sixty
+    records.
+    """
     state = case.learner.start(case.public)
     while (query := case.learner.ask(state)) is not None and query.name != "look.gradient":
         value = np.zeros(query.shape)
@@ -89,7 +93,7 @@ def plan_of(columns, count, edition=2, mu=0.27):
     [
         (60, 20_000, 2, True),
         (60, 20_000, 1, False),  # as before 0.2.0
-        (60, 8000, 2, False),  # a look would be noise
+        (60, 8000, 2, False),  # an evaluation would be noise
         (10, 20_000, 2, False),  # the screen has room for all
     ],
 )

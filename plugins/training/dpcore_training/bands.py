@@ -7,7 +7,7 @@ whole units: a = 1/2 is the square root of running totals, which is nearly best 
 a band (Fichtenberger, Henzinger & Upadhyay 2023, arXiv:2202.11205). Of few bands and many steps a
 larger power loses less noise: it is searched.
 
-Integers alone decide, so that a replay comes to the same bands on every machine. No claim rests on
+Integers only decide, so that a replay comes to the same bands on every machine. No claim rests on
 which bands they are, nor on the certificate.
 """
 

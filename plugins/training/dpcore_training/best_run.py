@@ -2,10 +2,10 @@ r"""The best of a random number of runs of several candidates, at the price of r
 
 `best_of` pays for every candidate, because it publishes what each of them learned. Here a run draws
 a candidate at random, trains it, and scores it on the same records; a coin of probability 1/m ends
-the runs, and of all of them the one with the best noisy score is published. What that costs beside
+the runs, and of all of them the one with the best noisy score is published. What that costs next to
 one run grows with the logarithm of m at most, however many candidates there are.
 
-Theorem: every step of a run is a sum over records of vectors at most 1 long, of each record alone
+Theorem: every step of a run is a sum over records of vectors at most 1 long, of each record only
 and of the run's earlier answers: a candidate's exact sum over the longest contribution that it
 declares, or, for the score, 1 - 2 l with a loss l in [0, 1]. So a step moves by at most 1 when a
 record comes or goes, by 2 when one is replaced, at equal transcripts. The sum of n records is
@@ -165,7 +165,7 @@ class BestRun(OneShot):
     def state_after(self, transcript: NDArray[np.float64], count: int, public: Public) -> State:
         """The state of the transcript's candidate after its first `count` answers.
 
-        Candidates are told no law of the noise, which the transcript does not hold.
+        Candidates are given no distribution of the noise, which the transcript does not hold.
         """
         index = self.chosen(transcript)
         query, part = self.sums(public)[index], self.part(public)
@@ -208,7 +208,7 @@ class BestRun(OneShot):
 
 
 def _is_plain(query: SumQuery) -> bool:
-    """Whether a sum is over all records, each for itself, and answered alone."""
+    """Whether a sum is over all records, each for itself, and answered by itself."""
     return query.sampling is None and query.bands is None and query.sum.person is None
 
 

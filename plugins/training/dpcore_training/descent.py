@@ -85,19 +85,20 @@ class GradientDescent(SummingLearner, Network):
     Args:
         steps: How many noisy sums are released.
         batch: How many records a step sees on average: each is drawn with probability
-            `batch` / records, by coins of its own. All of them if None; with bands, all of a turn.
+            `batch` / records, by randomness of its own. All of them if None; with bands, all of a
+            turn.
         bands: How many sums an answer weighs. Above 1 every record draws one of so many turns and
-            is seen in that turn alone, and noise is correlated from step to step, so that most of
+            is seen in that turn only, and noise is correlated from step to step, so that most of
             it cancels in the weights. 1: every step's noise is its own.
         rate: By what multiple of the mean gradient the first step moves the weights.
-        decay: What share of the rate is gone at the last step, in [0, 1): it falls in a line.
-        momentum: What share of the last step is added to each step, in [0, 1).
+        decay: What proportion of the rate is gone at the last step, in [0, 1): it falls in a line.
+        momentum: What proportion of the last step is added to each step, in [0, 1).
         clip: C: how long a record's gradient may be.
-        quantile: The share of gradients that the clip leaves as they are: it starts at `clip` and
-            follows that quantile of their lengths, which noisy counts in the same answers tell.
+        quantile: The proportion of gradients that the clip leaves as they are: it starts at `clip`
+            and follows that quantile of their lengths, which noisy counts in the same answers say.
             None: it is fixed.
-        average: The share of the steps, the last ones, whose weights are averaged; 0 for the last
-            weights alone.
+        average: The proportion of the steps, the last ones, whose weights are averaged; 0 for the
+            last weights only.
     """
 
     publishes: ClassVar[type[Any]] = ScoringProbabilityModel
@@ -131,7 +132,7 @@ class GradientDescent(SummingLearner, Network):
 
     @abstractmethod
     def initial(self, stream: Stream, domain: Domain) -> NDArray[np.float64]:
-        """The weights before the first step, shape (size,), from public coins."""
+        """The weights before the first step, shape (size,), from public randomness."""
 
     @abstractmethod
     def gradients(
@@ -223,7 +224,7 @@ class GradientDescent(SummingLearner, Network):
         return memory, 8 * size * records * self.steps
 
     def start(self, public: Public) -> State:
-        """The weights of an earlier release of this model, or its own by public coins."""
+        """The weights of an earlier release of this model, or its own by public randomness."""
         (query,) = self.queries(public)
         weights = self.initial(public.randomness.stream("training.start"), public.domain)
         size = self.size(public.domain)
@@ -256,7 +257,7 @@ class GradientDescent(SummingLearner, Network):
 
     def update(self, state: State, answer: Answer) -> State:
         """A step along the answer over the public divisor."""
-        # Products and sums by number alone: the same bits on every machine.
+        # Products and sums by number only: the same bits on every machine.
         solved = state.solved.after(answer.value)
         mean = solved.recent[0] / self.divisor(state.public.domain)
         gradient, stretches = self._gradient(mean, state.stretches)
@@ -296,8 +297,8 @@ class GradientDescent(SummingLearner, Network):
         return _rows_of_block(query.real_size)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> IntegerRows:
-        """PRIVATE: every record's gradient at the weights that the ask says, as integers."""
-        assert query.args is not None, "an ask says its weights"
+        """PRIVATE: every record's gradient at the weights that the query says, as integers."""
+        assert query.args is not None, "a query says its weights"
         targets = targets_of(block.labels, public.domain)
         gradients = self.gradients(query.args["weights"], block, targets, public)
         rows = Proposer(

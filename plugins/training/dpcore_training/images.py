@@ -1,7 +1,7 @@
 """Images as sources of records: `.npy` files, and Parquet columns of lists of one length.
 
 Every number of an image is a column of its own, called COLUMN_i_j by its place, so that its range
-stands in the domain like every other. The shape is declared, and read off no record: a file of
+is in the domain like every other. The shape is declared, and read off no record: a file of
 another shape is refused before its records are read. Nothing is unpickled, and nothing is scaled.
 """
 
@@ -21,7 +21,7 @@ from dpcore.errors import SourceError, need, unpassed
 from dpcore.source import Columns, Location, Part, Reading, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, needs_arrow, require_types
 
-# On which a run from images rests: whoever scales by the largest pixel moves all records.
+# On which a run from images rests: anyone who scales by the largest pixel moves all records.
 BY_ROWS = (
     "each record is one row of the arrays, in the same place of each, whose numbers, scale and "
     "type do not depend on other records"
@@ -102,7 +102,7 @@ class Head:
 
     @classmethod
     def of_file(cls, path: Path, shape: tuple[int, ...]) -> Head:
-        """That of an array of records of one shape, and no byte besides.
+        """That of an array of records of one shape, and no byte also.
 
         Raises:
             SourceError: no such file, of another shape or type, or with more or fewer bytes.
@@ -241,7 +241,7 @@ class ArrayFiles(Location):
 
 @attrs.frozen(kw_only=True)
 class ListSource(ImageSource):
-    """A Parquet file with a column of lists of one length, beside columns of one cell.
+    """A Parquet file with a column of lists of one length, next to columns of one cell.
 
     Args:
         column: The lists.
@@ -302,7 +302,7 @@ class ListPart(Part):
 
 @attrs.frozen(kw_only=True)
 class ImageLists(Location):
-    """Images in a Parquet file: a column of lists of one length, beside columns of one cell.
+    """Images in a Parquet file: a column of lists of one length, next to columns of one cell.
 
     Args:
         image_lists: The file's path, relative to the spec.

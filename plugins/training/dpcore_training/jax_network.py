@@ -53,7 +53,7 @@ class JaxNetwork(ProgramNetwork):
         try:
             exported = jax.export.export(jax.jit(gradients))(*shapes)
             exported.serialize()
-        except Exception as error:  # of JAX or of the author's loss, on shapes alone
+        except Exception as error:  # of JAX or of the author's loss, on shapes only
             raise self.unexportable("JAX", error) from error
         effects = [*exported.ordered_effects, *exported.unordered_effects]
         need(not effects, ContractError, f"{type(self).__name__}: its loss has effects: {effects}")

@@ -3,7 +3,7 @@
 The author of a plugin writes the loss of *one* record. What runs on records is not that Python but
 a program that a framework made of it on abstract shapes, before any record is opened, and whose
 SHA-256 is in the guarantee and so in the lock. It goes through records one at a time, so that a
-gradient does not change its last bits with the records beside it. A replay reads answers alone, and
+gradient does not change its last bits with the records next to it. A replay reads answers only, and
 needs no framework.
 """
 
@@ -45,16 +45,16 @@ class ProgramNetwork(GradientDescent):
 
     `training.program` is its bound. It needs its framework where it is priced, run and used to
     predict, and not where a run is replayed, if the plugin imports the framework inside of its
-    functions alone.
+    functions only.
     """
 
     bounds: ClassVar[tuple[Any, ...]] = ("training.program",)
 
     @abstractmethod
     def parameters(self, stream: Stream, domain: Domain) -> Mapping[str, NDArray[np.float64]]:
-        """The weights before the first step, by numpy from public coins.
+        """The weights before the first step, by numpy from public randomness.
 
-        Names, their order and shapes depend on the domain alone.
+        Names, their order and shapes depend on the domain only.
         """
 
     @abstractmethod
@@ -81,7 +81,7 @@ class ProgramNetwork(GradientDescent):
         """
 
     def _template(self, domain: Domain) -> dict[str, tuple[int, ...]]:
-        """Shapes by name, from coins that are the same for everybody."""
+        """Shapes by name, from randomness that are the same for everybody."""
         parameters = self.parameters(Stream(b"public", ("training.shapes",)), domain)
         return {name: np.shape(array) for name, array in parameters.items()}
 
@@ -93,14 +93,14 @@ class ProgramNetwork(GradientDescent):
         """All of `parameters`, one after the other.
 
         Raises:
-            ContractError: their shapes depend on the coins.
+            ContractError: their shapes depend on the randomness.
         """
         parameters = self.parameters(stream, domain)
         shapes = {name: np.shape(array) for name, array in parameters.items()}
         need(
             [*shapes.items()] == [*self._template(domain).items()],
             ContractError,
-            f"{type(self).__name__}: shapes of parameters must not depend on the coins",
+            f"{type(self).__name__}: shapes of parameters must not depend on the randomness",
         )
         return np.concatenate([np.ravel(array).astype(np.float64) for array in parameters.values()])
 
@@ -125,7 +125,7 @@ class ProgramNetwork(GradientDescent):
         )
 
     def unexportable(self, framework: str, error: Exception) -> ContractError:
-        """What says that the author's loss could not be exported, on shapes alone: one line."""
+        """What says that the author's loss could not be exported, on shapes only: one line."""
         message = f"{type(self).__name__}: {framework} cannot export its loss: {error}"
         return ContractError(message.splitlines()[0])
 

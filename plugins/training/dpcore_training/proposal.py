@@ -39,7 +39,7 @@ def declared(clip: float) -> Sum:
 
 
 def gradient_weight(quantile: float | None) -> float:
-    """a: what a gradient is multiplied by, rounded down; 1 without a count beside it."""
+    """a: what a gradient is multiplied by, rounded down; 1 without a count next to it."""
     if quantile is None:
         return 1.0
     return down(math.sqrt(1 - (COUNT_WEIGHT * max(quantile, 1 - quantile)) ** 2), roundings=6)
@@ -51,7 +51,7 @@ class Proposer:
 
     Args:
         sum: What a row may be, by `declared`. size: How many numbers a row has.
-        quantile: q, where the last number of a row is the count; None: a row is the gradient alone.
+        quantile: q, where the last number of a row is the count; None: a row is the gradient only.
         stretch: What a gradient is divided by before it is clipped: public.
     """
 
@@ -67,7 +67,7 @@ class Proposer:
         return down(max(limit - up(math.sqrt(self.size), roundings=1) / 2, 0.0), roundings=2)
 
     def rows(self, gradients: Iterable[NDArray[np.floating]], count: int) -> IntegerRows:
-        """PRIVATE: the rows of `count` gradients, each a function of its gradient alone.
+        """PRIVATE: the rows of `count` gradients, each a function of its gradient only.
 
         A gradient that is not finite becomes zeros.
         """

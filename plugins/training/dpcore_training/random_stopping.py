@@ -14,7 +14,7 @@ mixture, which no curve rises by. What is published then costs what `RandomStopp
 geometric runs, for any score. Of runs that tie the first is published: as all runs have one law,
 that is a draw among those that tie.
 
-How long a run takes tells how many runs there were, as every other clock does.
+How long a run takes says how many runs there were, as every other clock does.
 
 Source: Papernot & Steinke (2022), arXiv:2110.03620; Koskela, Redberg & Wang (2024),
 arXiv:2402.06137; see `dpcore.claims.events.random_stopping`.
@@ -54,7 +54,7 @@ class RunsQuery(ProcessQuery):
     Args:
         sums: Of each candidate how often it asks, and how many numbers an answer has.
         mean: How many runs there are on average, at least 2.
-        score: What share of a run's budget its score gets.
+        score: What proportion of a run's budget its score gets.
     """
 
     sums: tuple[tuple[int, int], ...]
@@ -110,7 +110,7 @@ class RandomStopping(Mechanism):
         return RandomStoppingEvent(event=run, mean=float(runs.mean), shape=1.0)
 
     def _noise(self, query_count: int, part: float) -> Gaussian:
-        """Of each of `queries` vectors that together get this share of a run."""
+        """Of each of `queries` vectors that together get this proportion of a run."""
         return Gaussian(noise_multiplier=self.noise_multiplier * math.sqrt(query_count / part))
 
     def release(
@@ -177,7 +177,7 @@ class _Runs:
         steps = [(number, runs.place(candidate, number)) for number in range(queries)]
         steps.append((runs.steps - 1, slice(SCORE, SCORE + 1)))
         for number, place in steps:
-            # A step sees noisy answers alone: its own exact sum is not kept.
+            # A step sees noisy answers only: its own exact sum is not kept.
             exact = process.step(number, transcript)[place]
             release = self.score if place.start == SCORE else self.sums[candidate]
             transcript[place] = release(exact, _vector(exact.size), noise)
@@ -197,7 +197,7 @@ def _mu(gaussian: Gaussian, size: int, sensitivity: Sensitivity) -> float:
 
 
 def _exact(value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-    """PRIVATE: the value as it is, for the operator's comparison alone."""
+    """PRIVATE: the value as it is, for the operator's comparison only."""
     return value
 
 

@@ -35,7 +35,9 @@ class TanhNetwork(JaxNetwork):
         return jnp.tanh(row @ parameters["first"]) @ parameters["second"]
 
     def loss(self, parameters: Parameters, row: Any, target: Any) -> Any:
-        """Logistic for classes, told by the type of their places; else half the squared error."""
+        """Logistic for classes, reported by the type of their places; else half the squared
+        error.
+        """
         import jax
 
         output = self.output(parameters, row)

@@ -46,7 +46,7 @@ class TorchNetwork(ProgramNetwork):
         try:
             function = torch.func.functionalize(gradient)
             graph = make_fx(function, tracing_mode="fake")(weights, row, target)
-        except Exception as error:  # of PyTorch or of the author's loss, on shapes alone
+        except Exception as error:  # of PyTorch or of the author's loss, on shapes only
             raise self.unexportable("PyTorch", error) from error
         _require_pure(graph, torch, type(self).__name__)
 

@@ -105,7 +105,7 @@ def process_of(record, steps=None):
 
 
 def stds(query):
-    """Of an answer and of its score: one ask of share 1 - s, and the score of share s."""
+    """Of an answer and of its score: one query of share 1 - s, and the score of share s."""
     noise = MECHANISM.noise_multiplier
     return noise / math.sqrt(1 - query.score), noise / math.sqrt(query.score)
 
@@ -206,7 +206,7 @@ def test_noise_wider_than_any_that_is_drawn_still_has_a_price():
 
 
 def test_noise_of_a_part_and_of_a_score_is_as_wide_as_its_share_says():
-    """Of two asks of three numbers, of which one record moves each by up to 2."""
+    """Of two queries of three numbers, of which one record moves each by up to 2."""
     query, sensitivity = runs_query(sums=((2, 3),)), claim(2.0)
     process = Process(function=lambda number, state: 0 * state, shape=query.shape, steps=3)
     runs = RandomStopping(noise_multiplier=1.0).prepared(query, sensitivity)

@@ -112,7 +112,7 @@ HOSTILE = {
     "an array of objects": lambda path: saved(np.array([Opens(path)] * 11), allow_pickle=True),
     "an archive": lambda path: zipped(),
     "nothing": lambda path: b"",
-    "a magic alone": lambda path: npy_format.magic(1, 0),
+    "a magic only": lambda path: npy_format.magic(1, 0),
     "version 3": lambda path: npy_format.magic(3, 0) + saved(images())[8:],
     "a call in the head": lambda path: headed(
         f"{{'descr': '|u1', 'fortran_order': False, 'shape': open({path!r}, 'w')}}"

@@ -79,7 +79,7 @@ class Calls(Tanh):
 
 
 class CallsBack(Tanh):
-    """Asks Python for a number, beside the derivative."""
+    """Asks Python for a number, next to the derivative."""
 
     def loss(self, parameters, row, target):
         shape = jax.ShapeDtypeStruct((), numbers.float32)
@@ -294,5 +294,5 @@ def test_what_is_no_pure_loss_of_one_record_is_refused_when_it_is_priced(network
 
 def test_shapes_that_depend_on_the_coins_are_refused():
     plan = planned(OfRandomness(steps=2))
-    with pytest.raises(ContractError, match="must not depend on the coins"):
+    with pytest.raises(ContractError, match="must not depend on the randomness"):
         plan.run(table(), replaying=HERE)

@@ -142,7 +142,7 @@ def planned(learner, domain=None):
 
 
 class Scaled(Tanh):
-    """Fills an array of its own, which is nobody else's."""
+    """Fills an array of its own, which is no one else's."""
 
     def loss(self, parameters, row, target):
         scaled = torch.zeros_like(row)

@@ -180,7 +180,7 @@ class OfSharedStatistics(DenseNetwork):
 
 @attrs.frozen(kw_only=True)
 class DroppedByPlace(DenseNetwork):
-    """Dropout whose coins go by a record's place in the block."""
+    """Dropout whose randomness go by a record's place in the block."""
 
     def gradients(self, weights, block, targets, public):
         drops = np.random.default_rng(0).uniform(size=block.features.shape) < 0.5

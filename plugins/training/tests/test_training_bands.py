@@ -183,7 +183,7 @@ def test_every_enumerated_law_is_within_what_the_steps_cost(steps, batch, count)
 
 
 MUTANTS = {
-    "noise for the clip alone": {"norm": 1.0},
+    "noise for the clip only": {"norm": 1.0},
     "a replaced record as one that goes": {"adjacency": REPLACE_ONE, "length": 1},
     "one turn in three charged": {"query_count": 1},
 }

@@ -59,7 +59,7 @@ def facts():
 
 
 def audited(trainer, claim, seed=1, steps=4):
-    """What one run tells of who was in, by the sum of its answers along each canary's direction."""
+    """What one run says of who was in, by the sum of its answers along each canary's direction."""
 
     def train(is_in):
         places = np.flatnonzero(is_in).astype(float)

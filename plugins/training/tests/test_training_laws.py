@@ -140,7 +140,7 @@ def test_layers_that_are_clipped_one_by_one_count_as_zeros():
 
 @attrs.frozen(kw_only=True)
 class Dropping(DenseNetwork):
-    """Leaves out columns by coins of the step: the same for every record."""
+    """Leaves out columns by randomness of the step: the same for every record."""
 
     def seed(self, block, public):
         return int(public.randomness.stream("training.dropout").words(1)[0])
@@ -152,7 +152,7 @@ class Dropping(DenseNetwork):
 
 
 class SeededByData(Dropping):
-    """Seeds its coins with what the records of the batch hold."""
+    """Seeds its randomness with what the records of the batch hold."""
 
     def seed(self, block, public):
         return zlib.crc32(block.features.tobytes())

@@ -1,4 +1,4 @@
-"""Check from its published folder alone whether a run's guarantee follows: `verify`."""
+"""Check from its published folder only whether a run's guarantee follows: `verify`."""
 
 from dpcore_verify.verdict import Verdict, verify
 

@@ -1,6 +1,6 @@
 """Balls that hold exact numbers, and limits on the work that a folder may cause.
 
-tail: the upper tail of the standard normal law, erfc(x / sqrt 2) / 2.
+tail: the upper tail of the standard normal distribution, erfc(x / sqrt 2) / 2.
 """
 
 import math
@@ -53,7 +53,7 @@ def unscaled(masses: int | fmpz) -> arb:
 
 
 def tail(x: arb) -> arb:
-    """Return the upper tail of the standard normal law."""
+    """Return the upper tail of the standard normal distribution."""
     return (x / arb(2).sqrt()).erfc() / 2
 
 

@@ -29,7 +29,7 @@ Counted = Sequence[tuple[Event, int]]
 
 @dataclass(frozen=True)
 class _Sum:
-    """One Gaussian, or cells of one, beside finite laws; `is_rough` where a finer grid helps."""
+    """One Gaussian, or cells of one, next to finite laws; `is_rough` where a finer grid helps."""
 
     gaussians: Sequence[tuple[arb, arb]]
     laws: Sequence[Law]
@@ -86,7 +86,7 @@ class Composition:
         if not any(event.back for event, _ in self.events):
             turns = [False]
         for fineness in FINENESS:
-            # once a step is fine enough, a finer one costs time alone
+            # once a step is fine enough, a finer one costs time only
             if best <= enough:
                 break
             sums = [self._above(turn, fineness) for turn in turns]
@@ -172,7 +172,7 @@ class Composition:
     def lower(self, x: arb) -> arb:
         """Return a lower end of delta at x >= 0 for the worst events with these claims.
 
-        Over finite laws alone; a Gaussian of sqrt(2 rho) for zCDP, a randomized response of
+        Over finite laws only; a Gaussian of sqrt(2 rho) for zCDP, a randomized response of
         epsilon_0/2 for a choice, nothing for what is not exact; or one event by itself.
         """
         squared = fmpq(0)

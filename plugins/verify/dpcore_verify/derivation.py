@@ -13,7 +13,7 @@ bands     the root of the sum of squared weights times the inner value (T16)
 error     the inner value and 2 errors: what is computed errs on both neighbours
 norm      sqrt(d) for each step linf, l2, l1; back it is no longer
 larger    the largest of a list; of rows that may be left out, at presence and at replacement
-law       a law over orders: taken, its smallest atom is the unit
+law       a distribution over orders: taken, its smallest atom is the unit
 theorem   a plugin's theorem with the facts that it used: taken
 ========= =========================================================================================
 """
@@ -33,7 +33,7 @@ _NORMS = ("linf", "l2", "l1")
 
 @dataclass
 class Place:
-    """Where in a tree a rule stands, and what was met on the way there.
+    """Where in a tree a rule is, and what was met on the way there.
 
     Args:
         relation: Of the plan.
@@ -147,8 +147,8 @@ def _larger(tree: Mapping[str, Any], place: Place) -> arb:
 
 
 def _law(tree: Mapping[str, Any], place: Place) -> arb:
-    need(place.depth == 1, "a law over orders below another rule")
-    place.leaves.append(f"from {text(tree['theorem'])}: a law over orders")
+    need(place.depth == 1, "a distribution over orders below another rule")
+    place.leaves.append(f"from {text(tree['theorem'])}: a distribution over orders")
     return arb(min(hexadecimal(atom) for atom in items(tree["atoms"])))
 
 

@@ -34,7 +34,7 @@ def queries(plan: Mapping[str, Any]) -> tuple[list[Query], list[Relation], fmpq,
     claims = exactly(plan["claims"], {"version", "relation", "gamma", "queries"}, "claims")
     need(claims["version"] == 1, "claims of another version")
     need(len(json.dumps(claims)) <= 1_000_000, "claims of more than 1 MB")
-    # the unit stands there where it is no record
+    # the unit is there where it is no record
     fields, gamma, failure, validities = claims["relation"], fmpq(0), fmpq(0), set[str]()
     unit_fields = {"unit", "records"} if "unit" in fields else set()
     exactly(fields, {"membership", "radius", "label", *unit_fields}, "the relation")
@@ -96,7 +96,10 @@ def _rule(
     numbers, movement = parameters(mechanism, hints), Movement(size, query.coordinates)
     # the noise of a law is in units of its smallest atom
     if law["rule"] == "law":
-        need(rule in ("gaussian", "gaussian_on_grid"), "a law over orders without Gaussian noise")
+        need(
+            rule in ("gaussian", "gaussian_on_grid"),
+            "a distribution over orders without Gaussian noise",
+        )
         atoms, weights = ([hexadecimal(n) for n in law[key]] for key in ("atoms", "weights"))
         movement = replace(
             movement, atoms=atoms, weights=weights, uncovered=hexadecimal(law["uncovered"])
@@ -133,7 +136,7 @@ def _compare(
             claim[key] not in (entry.get(key, claim[key]), [*items(entry.get("shape", [])), 2])
             for key in ("shape", "at_most", "distance")
         ),
-        # errors and bands are in the one alone; the root of squared weights is rounded up
+        # errors and bands are in the one only; the root of squared weights is rounded up
         "the claims and the plan differ in a sensitivity": not (
             1 - _TOLERANCE < arb(hexadecimal(claim["sensitivity"])) / (factor * exact) < _ROUNDED
         ),

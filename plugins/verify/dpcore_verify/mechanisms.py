@@ -9,7 +9,7 @@ gaussian_on_grid     step 2^e, at most D/(1000 sqrt d), D_g = D/2^e + sqrt d,
                      law, atom a: (a/2^e + sqrt d)/(m D_g)
 discrete_gaussian    d = 1: itself, shift max(1, floor D); else mu = D/sqrt(s^2 - 9) from s = 300
                      on, rho = D^2/(2 s^2) below
-laplace, l2_gamma    shift = D/scale (a grid is post-processing of it); the second of d = 1 alone
+laplace, l2_gamma    shift = D/scale (a grid is post-processing of it); the second of d = 1 only
 discrete_laplace     d = 1: itself, shift max(1, floor D); else any D/scale release
 truncated_laplace    shift = D/scale
 randomized_response  h = max(1, floor D) entries: itself if h = 1, else any h epsilon release
@@ -47,7 +47,7 @@ class Movement:
     Args:
         size: The stated sensitivity; the smallest atom of a law.
         coordinates: d.
-        atoms: Of a law over orders, with weights and what they do not cover; else empty.
+        atoms: Of a distribution over orders, with weights and what they do not cover; else empty.
     """
 
     size: fmpq

@@ -40,7 +40,7 @@ def opened(folder: Path, name: str, limit: int) -> Iterator[IO[bytes]]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    need(len(dict(pairs)) == len(pairs), "a key stands twice in a file")
+    need(len(dict(pairs)) == len(pairs), "a key occurs twice in a file")
     return dict(pairs)
 
 
@@ -127,9 +127,9 @@ Arrays = dict[tuple[str, str], list[tuple[int, tuple[int, ...]]]]
 
 
 def arrays(folder: Path, releases: set[str]) -> Arrays:
-    """Return (asks, shape) of every array of answers.npz, by release and query, from headers alone.
+    """Return (asks, shape) of every array of answers.npz, by release and query, from headers only.
 
-    An array of several asks has a name RELEASE.STARTxCOUNT.QUERY and one row an ask.
+    An array of several queries has a name RELEASE.STARTxCOUNT.QUERY and one row a query.
     """
     result: Arrays = {}
     try:
@@ -142,8 +142,8 @@ def arrays(folder: Path, releases: set[str]) -> Arrays:
             need(size <= _NAMES, "answers.npz has too many names")
             with zipfile.ZipFile(file) as archive:
                 names = archive.namelist()
-                need(len(set(names)) == len(names), "answers.npz: a name stands twice")
-                # the order of answers beside them is no answer
+                need(len(set(names)) == len(names), "answers.npz: a name occurs twice")
+                # the order of answers next to them is no answer
                 for name in set(names) - {f"{release}.order.npy" for release in releases}:
                     key, queries = _asks(name, releases)
                     with archive.open(name) as array:

@@ -117,7 +117,7 @@ def test_of_two_equal_keys_none_is_taken(persons, tmp_path):
     folder = persons.write(tmp_path)
     path = folder / "public" / "spec.lock.json"
     path.write_text(path.read_text().replace('"format": 4', '"format": 4, "format": 4'))
-    assert verify(folder).reason == "a key stands twice in a file"
+    assert verify(folder).reason == "a key occurs twice in a file"
 
 
 FORMULA = {"version": 1, "kind": "formula", "name": "f", "lost": text(0), "constants": {}}

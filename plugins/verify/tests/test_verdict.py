@@ -309,7 +309,7 @@ FORGERIES = {
         ),
         "not checked",
     ),
-    "a law beside noise that is not Gaussian": (
+    "a law next to noise that is not Gaussian": (
         "statistics",
         lambda run: run.claims["queries"][0].update(
             derivation={
@@ -322,7 +322,7 @@ FORGERIES = {
         ),
         "not checked",
     ),
-    "bands in the plan alone": (
+    "bands in the plan only": (
         "sampled",
         lambda run: run.lock["plan"]["releases"]["model"][0].update(bands=[1, 1]),
         "refuted",

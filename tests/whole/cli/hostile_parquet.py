@@ -28,7 +28,7 @@ def table():
 
 
 def columns_of_other_types():
-    """Columns that hold the secrets in every type that a file of Parquet knows, or beside them."""
+    """Columns that hold the secrets in every type that a file of Parquet knows, or next to them."""
     days = [dt.datetime(2020, 1, 1 + i % 28, 3, 14, 15) for i in range(RECORDS)]
     numbers = [float(secret) for secret in SECRETS]
     listed = [[secret] * (i % 4) for i, secret in enumerate(SECRETS)]

@@ -9,7 +9,7 @@ from dpcore_attacks.audits.run_audit import audit_run
 from dpcore_attacks.commands.falsify import falsify_spec
 from dpcore_attacks.effort import Effort
 
-# sgd.regression prefers a law over orders, which l2_gamma cannot price:
+# sgd.regression prefers a distribution over orders, which l2_gamma cannot price:
 # its second bound is in force
 SPEC = """\
 dpcore: 1

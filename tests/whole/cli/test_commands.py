@@ -54,7 +54,7 @@ def test_check_run_and_replay_state_the_same_guarantee(home):
     ran = dpcore(home, "run", "s.yaml", "--explain").stdout
     run = home / "runs" / "s-0001"
     plan_shown, _, attacked = checked.partition("release, bound ")
-    # A run adds to two paragraphs: what its door assumes, and what its replay showed.
+    # A run adds to two paragraphs: what its release boundary assumes, and what its replay showed.
     assert all(part in ran for part in plan_shown.rstrip("\n").split("\n\n"))
     assert {"door:", "replayed"} <= {*ran.split()}
     assert attacked.split("\n")[0].endswith("not tested yet")

@@ -1,4 +1,4 @@
-"""`dpcore run --engine`: the operator's words alone choose what holds the records."""
+"""`dpcore run --engine`: the operator's words only choose what holds the records."""
 
 import types
 

@@ -9,7 +9,7 @@ from dpcore.console.app import app
 
 from doubles import arrays, table
 
-SECRET = "31.4159"  # stands in every broken file; no output may show it
+SECRET = "31.4159"  # is in every broken file; no output may show it
 
 SPEC = """\
 dpcore: 1

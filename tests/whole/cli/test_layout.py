@@ -1,4 +1,4 @@
-"""Text and tables break between words alone and lose nothing, at 80 and 120 columns; NO_COLOR."""
+"""Text and tables break between words only and lose nothing, at 80 and 120 columns; NO_COLOR."""
 
 import json
 import re

@@ -100,7 +100,8 @@ def test_runs_are_charged_until_nothing_is_left(home):
     report = dpcore("run", "s.yaml", code=4)  # 3 x mu^2 at epsilon = 0.6 is more than at 1
     assert "Left: Gaussian releases" in report
     runs = sorted(path.name for path in (home / "runs").iterdir())
-    # What a schema shows is asked before the ledger: a missing file is told, and nothing charged.
+    # What a schema shows is asked before the ledger: a missing file is reported, and nothing
+    # charged.
     dpcore("run", "s.yaml", "--source", "missing.csv", code=5)
     assert sorted(path.name for path in (home / "runs").iterdir()) == runs
     assert "refuse" in dpcore("check", "s.yaml", code=4)
@@ -137,7 +138,7 @@ def test_looks_that_nothing_accounts_for_are_recorded(home):
     (home / "s.yaml").write_text(SPEC + "evaluate: {holdout: 0.25, metrics: [mse]}\n")
     dpcore("run", "s.yaml")
     shown = dpcore("ledger", "show", "people")
-    assert "a rehearsal with known coins" in shown
+    assert "a rehearsal with known randomness" in shown
     assert "proved; uncovered: hold-out mse" in shown
     printed = SPEC.replace("random_features.ridge, ", "random_features.min_norm, ")
     printed = printed.replace(
@@ -173,7 +174,7 @@ def test_a_run_of_another_ledger_is_not_found_in_this_one(home):
     stated["epsilon"] = 0.1
     path.write_text(json.dumps(stated))
     report = dpcore("ledger", "verify", "people", "--run", "runs/s-0001", code=4)
-    assert "not in the ledger 'people' as it stands" in report
+    assert "not in the ledger 'people' as it is" in report
     assert "names a ledger" in dpcore("ledger", "verify", "people", "--run", "runs", code=4)
 
 
@@ -266,7 +267,7 @@ def test_the_figures_of_the_page_are_what_ledgers_let_through(event):
 
 @pytest.mark.parametrize("event", [*TABLED[:3], pytest.param(TABLED[3], marks=pytest.mark.slow)])
 def test_so_are_those_of_ledgers_that_add_claims(event):
-    """One charge after the other: each takes its own share of what is left."""
+    """One charge after the other: each takes its own proportion of what is left."""
     spent = Total(epsilon=1.0, delta=1e-5, adjacency=ADD_REMOVE, notion="basic").start()
     for _ in range(_figures(event, "basic")):
         spent, _ = settled(spent, Charge.of(event))
@@ -316,7 +317,7 @@ def test_an_analyst_has_a_limit_inside_a_ledger(home):
     for name, epsilon in [("ann", 0.7), ("ben", 0.9)]:
         shown = dpcore("ledger", "limit", "people", name, "--epsilon", epsilon, "--delta", 5e-6)
     assert "ann: at most (0.7, 5e-06) of it; left of that: Gaussian releases" in shown
-    # What all of it costs together stands first.
+    # What all of it costs together is first.
     assert shown.index("all together") < shown.index("ann: at most")
     for text in ("people", "{name: people, analyst: anne}"):
         (home / "s.yaml").write_text(SPEC.replace("ledger: people", f"ledger: {text}"))

@@ -36,7 +36,7 @@ def dpcore(place, *arguments, **options):
 
 
 def closed():
-    """The writing end of a pipe that nobody reads."""
+    """The writing end of a pipe that no one reads."""
     reading, writing = os.pipe()
     os.close(reading)
     return os.fdopen(writing, "w")
@@ -102,7 +102,7 @@ def test_a_device_or_a_folder_is_no_spec_and_no_source(place, source):
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(place):
-    """Root may write anywhere: a file stands where the folder should."""
+    """Root may write anywhere: a file is where the folder should."""
     (place / "runs").write_text("")
     done = dpcore(place, "run", "s.yaml")
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)

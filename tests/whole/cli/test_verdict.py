@@ -161,7 +161,7 @@ def test_noise_that_drowns_a_number_is_the_warning(home):
     little = write_spec(home / "little.yaml", records=4, epsilon=0.1)
     loud = report("check", little, "--even-if-useless")
     (warning,) = (line for line in loud if line.startswith("Warning: "))
-    assert "worthless: the noise of ages is 30 times too large to tell anything" in warning
+    assert "worthless: the noise of ages is 30 times too large to say anything" in warning
 
 
 def test_the_ledger_is_a_line_and_a_warning_where_a_run_takes_most_of_it(home):

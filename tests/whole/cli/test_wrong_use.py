@@ -1,6 +1,6 @@
 """What a newcomer gets wrong is answered by one line that says what to do.
 
-The rule: the documented exit code, one line on standard error besides notes, nothing on standard
+The rule: the documented exit code, one line on standard error also notes, nothing on standard
 output, and in the line the key, the option, the command or the name that mends it. No line is
 longer than 300 characters, holds a value of a record, or speaks in the words of Python's libraries.
 """

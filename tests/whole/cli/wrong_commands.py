@@ -1,4 +1,4 @@
-"""A hundred wrong commands of people who are new here, each with the way out it must be told.
+"""A hundred wrong commands of people who are new here, each with the way out it must be reported.
 
 Every entry is a command, the exit code, and a pattern that names the key, the option, the command
 or the name that mends it. `w.yaml` is the spec of the entry; the other files are `lay_out`'s.

@@ -1,4 +1,5 @@
-"""Columns that are prepared: each record's by itself, as a definition says, through every door.
+"""Columns that are prepared: each record's by itself, as a definition says, through every entry
+point.
 
 The definitions below are written from the page of specs, for one record and in plain Python.
 """
@@ -420,7 +421,7 @@ release: {learner: tables.shape_functions, mechanism: gaussian}
     assert centre_labels(domain.labels, ["Y", "yes", True, "no", "n"]).tolist() == [1, 1, 1, -1, 0]
     assert centre_labels(domain.labels, [True, False, None]).tolist() == [1, 0, 0]
     for derived in ("{missing_in: a}", "{range: [0, 9], bins: [0, 5, 9]}"):
-        with pytest.raises(SpecError, match="as it stands"):
+        with pytest.raises(SpecError, match="as it is"):
             spec_of_text(text % derived, "x.yaml")
 
 

@@ -1,4 +1,4 @@
-"""Rows that are left out: every claim against brute force over small tables, at every door.
+"""Rows that are left out: every claim against brute force over small tables, at every entry point.
 
 The definition below is written from the page of specs, for one row and in plain Python. A table is
 small, so that every neighbour is tried: a row that counts becomes one that does not, and back.
@@ -143,7 +143,9 @@ def claims(plan):
 
 
 def movement(plan, pairs):
-    """The farthest that each statistic moves over the pairs of tables, in its claim's distance."""
+    """The most distant that each statistic moves over the pairs of tables, in its claim's
+    distance.
+    """
     memory, diameter = {}, dict.fromkeys(claims(plan), 0.0)
     orders = {"l1": 1, "l2": 2, "linf": np.inf}
 
@@ -231,7 +233,7 @@ def test_no_person_moves_a_statistic_farther_than_the_claim_about_persons(relati
 
 
 def test_a_persons_records_are_chosen_among_all_their_rows():
-    # One row of three is used; where it is left out, nothing else stands for it.
+    # One row of three is used; where it is left out, nothing else represents it.
     plan = plan_of("add_remove", "private", "{column: id, records: 1}", names=["count"])
     table = table_of(with_ids(*[(0, 1, 2)] * 300))
     (count,) = answers(plan, table)["count", "count"]
@@ -239,7 +241,7 @@ def test_a_persons_records_are_chosen_among_all_their_rows():
 
 
 def is_neighbour_unmoved(plan, before, after, subject):
-    """Whether what two tables tell of one release is the same."""
+    """Whether what two tables say of one release is the same."""
     return all(
         np.array_equal(value, after[key]) for key, value in before.items() if key[0] == subject
     )
@@ -399,7 +401,7 @@ def test_a_condition_reads_one_cell_as_its_column_does(name, condition, cells, e
     rule = DECLARED[name]
     condition.require_fit(rule)
     assert rows_that_meet(condition, rule, cells).tolist() == list(map(bool, expected))
-    # Whatever stands in the other cells.
+    # Whatever is in the other cells.
     for number, cell in enumerate(cells):
         assert rows_that_meet(condition, rule, [cell]).tolist() == [bool(expected[number])]
 

@@ -1,4 +1,4 @@
-"""Function releases in whole runs: evaluated for the operator only, and beside parameters."""
+"""Function releases in whole runs: evaluated for the operator only, and next to parameters."""
 
 import json
 import math
@@ -98,7 +98,7 @@ def test_a_function_is_evaluated_by_stand_ins_that_nobody_is_charged_for(mechani
     assert np.array_equal(outcome.models["curve"].arrays()["predictions"], published)
     assert len(outcome.answers["curve"]) == 1
     assert outcome.guarantee.provenance.boundary_premises == (HANDED_OVER,)
-    # what is run knows the door besides, and where it was replayed
+    # what is run knows the release boundary also, and where it was replayed
     planned = attrs.evolve(outcome.guarantee, provenance=plan.guarantee.provenance)
     assert planned == plan.guarantee
 
@@ -125,7 +125,7 @@ def test_the_noise_of_a_stand_in_is_not_that_of_the_published_answers():
         evaluate(plan, outcome, {"mse": MeanSquaredError()})["curve"]["mse"]["private"]
         for _ in range(2)
     )
-    assert one != two  # coins of the operator's own, new every time
+    assert one != two  # randomness of the operator's own, new every time
 
 
 SPEC = """
@@ -172,7 +172,7 @@ def test_a_run_publishes_both_replays_and_keeps_the_evaluation_to_the_operator(s
     done = dpcore("run", spec, "--runs", runs, "--explain")
     assert done.exit_code == 0, done.output
     assert "parameters and predictions" in " ".join(done.output.split())
-    assert "curve: answers of oracles opened for this evaluation alone" in done.output
+    assert "curve: answers of oracles opened for this evaluation only" in done.output
     run = runs / "both-0001"
     guarantee = (run / "public" / "guarantee.txt").read_text()
     assert "parameters and predictions" in " ".join(guarantee.split())
@@ -197,7 +197,8 @@ def test_a_run_publishes_both_replays_and_keeps_the_evaluation_to_the_operator(s
     }
     loaded = load_run(run)
     assert loaded.guarantee.release is ReleaseKind.PARAMETERS_AND_PREDICTIONS
-    # A run adds what it took for granted at its door, and that its answers were replayed.
+    # A run adds what it took for granted at its release boundary, and that its answers were
+    # replayed.
     planned = loaded.guarantee.with_provenance(boundary_premises=(), replayed="")
     assert planned == loaded.spec.price().guarantee
 
@@ -209,7 +210,7 @@ def test_a_function_is_evaluated_from_yaml_whether_or_not_parameters_stand_besid
     spec.write_text(text)
     done = dpcore("run", spec, "--runs", tmp_path / "runs")
     assert done.exit_code == 0, done.output
-    assert "for you alone, not covered: mse " in done.output
+    assert "for you only, not covered: mse " in done.output
     assert dpcore("replay", tmp_path / "runs" / "both-0001").exit_code == 0
 
 

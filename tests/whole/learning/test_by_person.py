@@ -117,7 +117,7 @@ def of_neighbours(learner, query, made, public):
 )
 def test_wrong_clippings_are_caught(total, learner):
     failed = {v.law.id for v in person_sum_verdicts(case(learner), total) if v.failed}
-    if total is not of_neighbours:  # one person alone is a run of their own
+    if total is not of_neighbours:  # one person by itself is a run of their own
         assert "sum.person-clipped" in failed
     if total is of_neighbours or (total is of_blocks and type(learner) is Mean):
         assert "sum.person-whole" in failed
@@ -163,7 +163,7 @@ def test_the_attack_reaches_the_bound_and_never_passes_it(learner, relation):
     assert not finding.broken
     loose = relation is REPLACE_ONE and isinstance(learner, Mean | Variance | GroupBy)
     # A sum of t is at most as long as its count n, and w n is never negative: (w, 1) and (w, -1)
-    # are the farthest directions, w = sqrt(1/2).
+    # are the most distant directions, w = sqrt(1/2).
     apart = {"l1": 1 / (1 + math.sqrt(0.5)), None: 1 / math.sqrt(1.5)}[learner.distance]
     diameter = apart if loose else 1.0
     assert 0.98 * diameter < finding.worst <= diameter + 1e-6
@@ -233,7 +233,7 @@ def test_what_no_person_is_known_of_is_refused():
 
 @attrs.frozen(kw_only=True)
 class OwnTotal(Total):
-    """Adds its records by itself, so that nobody clips a person."""
+    """Adds its records by itself, so that no one clips a person."""
 
     def statistic(self, query, records, public, secret):
         return np.zeros(1)
@@ -241,4 +241,4 @@ class OwnTotal(Total):
 
 def test_only_the_cores_sums_clip_persons():
     facts = case(OwnTotal(column="a", clip="person"))
-    assert "core alone" in facts.claims().reason
+    assert "only the core" in facts.claims().reason

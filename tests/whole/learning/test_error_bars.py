@@ -1,4 +1,6 @@
-"""Error bars of linear models: the law of the noise, coverage, and what they may not read."""
+"""Confidence intervals of linear models: the distribution of the noise, coverage, and what they may
+not read.
+"""
 
 import math
 
@@ -116,7 +118,7 @@ def test_bars_of_released_sums_cover(records):
 
 
 def test_the_covariance_of_released_sums_is_that_of_simulated_noise():
-    """Against the ridge of a matrix with simulated noise, at s = 2 beside an eigenvalue of 170."""
+    """Against the ridge of a matrix with simulated noise, at s = 2 next to an eigenvalue of 170."""
     from dpcore_linear.exact_sums import GramUnits
     from dpcore_linear.gram_intervals import gram_intervals
 
@@ -173,7 +175,9 @@ def test_a_run_tells_its_bars_and_check_tells_the_same_before():
 
 
 def test_equal_answers_give_equal_bars():
-    """Bars read released values and public facts: records that give the same answer change none."""
+    """Intervals read released values and public facts: records that give the same answer change
+    none.
+    """
     learner = SufficientStatistics(features=Identity(), total_regularization=5.0)
     made = priced(learner, 5000)
     scheduled, planned_query = query_of(made)

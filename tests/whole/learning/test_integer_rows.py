@@ -84,7 +84,7 @@ def test_a_row_counts_if_and_only_if_its_integers_are_short(integers, more, limi
 
 
 def test_squares_in_floats_of_32_bits_would_let_a_longer_row_pass():
-    # Why the check is made in doubles: beside a large square, small ones are rounded away.
+    # Why the check is made in doubles: next to a large square, small ones are rounded away.
     row = np.array([5000] + [1] * 20_000, dtype=np.int32)
     squares = row.astype(np.float32) ** 2
     in_floats, limit = np.add.accumulate(squares, dtype=np.float32)[-1], 5001

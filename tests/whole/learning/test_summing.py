@@ -65,7 +65,7 @@ class Rows(SummingLearner, OneShot):
 
 @attrs.frozen(kw_only=True, eq=False)
 class Stated:
-    """Predicts nothing and tells the sum."""
+    """Predicts nothing and says the sum."""
 
     value: Any
 

@@ -57,7 +57,7 @@ class OnIntegers(Mechanism):
 def charged(
     query_count, *, groups=2, chance=1.0, moved=1.0, adjacency=ADD_REMOVE, bands=BANDS, square=25
 ):
-    """The accountant after all asks, as pricing composes them."""
+    """The accountant after all queries, as pricing composes them."""
     query = SumQuery(
         name="q",
         shape=(1,),
@@ -111,7 +111,7 @@ def test_the_exact_law_of_two_sampled_blocks_is_the_theorys_and_below_the_claim(
     block = sampled(2, BANDS, 153, 110, turns=(0,), chance=0.3)
     none = distribution(2, BANDS, 153, 110, [0, 0])
     values = np.arange(-110, 111)
-    # The losses of a block depend on 4 z_1 + 2 z_2 alone, so that two blocks are two such sums.
+    # The losses of a block depend on 4 z_1 + 2 z_2 only, so that two blocks are two such sums.
     index = (2 * values[:, None] + values[None, :]).ravel() + 330
     first, second = (np.bincount(index, joint.ravel()) for joint in (block, none))
     first, second = np.outer(first, first), np.outer(second, second)
@@ -148,7 +148,7 @@ def test_four_adaptive_steps_cost_at_most_what_is_charged(bands, groups):
         )
         claims = {"groups": groups, "chance": chance, "bands": bands, "square": 14}
         assert worst_excess(charged(4, **claims), present, none, few) < 1
-        # A person's two records share group and coins, so that they move a sum by 2.
+        # A person's two records share group and randomness, so that they move a sum by 2.
         assert worst_excess(charged(4, moved=2.0, **claims), person, none, few) < 1
         claim = charged(4, moved=2.0, adjacency=REPLACE_ONE, **claims)
         assert worst_excess(claim, present, replaced, few) < 1
@@ -166,7 +166,7 @@ def test_attacks_find_the_records_of_a_person_in_groups_of_their_own():
 
 
 def test_attacks_find_a_word_that_all_coins_of_a_record_share():
-    """The record is in all of its eight turns, or in none: sums of turns tell it all."""
+    """The record is in all of its eight turns, or in none: sums of turns say it all."""
     values, turns, chance = np.arange(-700, 701), 8, 0.3
     # Of independent noise on 4 y_1 + 2 y_2, turn after turn, the variance is 20 * 8 * s^2.
     densities = [np.exp(-((values - mean) ** 2) / (2 * turns * 153 / 20)) for mean in (0, turns)]

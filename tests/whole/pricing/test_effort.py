@@ -1,4 +1,4 @@
-"""The price of pricing: counted from the spec alone, refused before a curve is looked at."""
+"""The price of pricing: counted from the spec only, refused before a curve is looked at."""
 
 import json
 
@@ -115,5 +115,5 @@ def test_the_count_is_an_estimate_of_the_points_that_are_looked_at(monkeypatch):
         pricing, "require_quick", lambda *given: report.append(require_quick(*given)) or report[0]
     )
     pricing.price(asked)
-    points = report[0] / (50 * 33)  # 50 multiplications a value, and 32 values more beside each
+    points = report[0] / (50 * 33)  # 50 multiplications a value, and 32 values more next to each
     assert points / 10 <= sum(looked) <= points

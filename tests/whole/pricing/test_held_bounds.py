@@ -1,4 +1,4 @@
-"""A bound may stand in its learner: no name, no hook; and no subclass inherits it."""
+"""A bound may be in its learner: no name, no hook; and no subclass inherits it."""
 
 import types
 

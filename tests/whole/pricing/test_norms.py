@@ -108,7 +108,7 @@ def test_a_law_over_orders_converts_to_nothing():
 
 @attrs.frozen(kw_only=True)
 class Vector(OneShot):
-    """Four numbers that nobody looks at."""
+    """Four numbers that no one looks at."""
 
     bounds: ClassVar[Any] = ()
     total: ClassVar[bool] = True

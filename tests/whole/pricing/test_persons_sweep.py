@@ -103,7 +103,7 @@ REFUSED = {
     "ntk.central": "reads the public number of records",
     "ntk.regression": "reads the public number of records",
     "random_features.ridge": "reads the public number of records",
-    "sgd.regression": "a law over orders of records",
+    "sgd.regression": "a distribution over orders of records",
 }
 NOT_ATTAINED = {  # where fewer than 95 of 100 are reached: of which relation, how many, and why
     ("linear.chosen_ridge", "statistics"): (REPLACE_ONE, 0.94, "T9 for one record, too"),
@@ -126,7 +126,7 @@ NOT_ATTAINED = {  # where fewer than 95 of 100 are reached: of which relation, h
     ("statistics.mean, clip: person", "mean"): (
         REPLACE_ONE,
         0.81,
-        "twice the clip: counts beside the sums cannot be opposite",
+        "twice the clip: counts next to the sums cannot be opposite",
     ),
 }
 
@@ -167,7 +167,7 @@ def test_the_attack_reaches_every_bound_and_passes_none(name, relation, records)
     assert made
     for case in made:
         lacking = {query.name for query, _ in case.claims()}
-        for seed in range(4):  # that a bound is reached needs one search alone
+        for seed in range(4):  # that a bound is reached needs one search only
             for finding in falsify(case, Effort(pairs=200), seed=seed) if lacking else ():
                 assert not finding.broken
                 of, least, _ = NOT_ATTAINED.get((name, finding.query), (None, 0.95, ""))

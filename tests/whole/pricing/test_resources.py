@@ -100,7 +100,7 @@ def test_an_expected_number_of_records_counts_as_a_limit_does_and_changes_no_pri
     assert plan.resources == limited.price(randomness).resources
     assert plan.resources.disk >= 10**6 * 3 * 8 > 0 == private.price(randomness).resources.disk
     assert plan.guarantee == private.price(randomness).guarantee
-    # A declared number is the better one: what is expected beside it changes nothing.
+    # A declared number is the better one: what is expected next to it changes nothing.
     both = attrs.evolve(limited, limits=Limits(expected=10))
     assert both.price(randomness).resources == limited.price(randomness).resources
 

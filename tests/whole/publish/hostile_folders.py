@@ -136,7 +136,7 @@ def member(content, name="release.000000.x.npy"):
 
 
 def overlapping(public):
-    """Many entries of the directory stand for the same bytes."""
+    """Many entries of the directory represent the same bytes."""
     path = public / "answers.npz"
     with zipfile.ZipFile(path) as file:
         info = file.infolist()[0]
@@ -203,7 +203,7 @@ HOSTILE = {
     "categories of a column": at(*DOMAIN, "columns", "age", value=FILES),
     "categories of the target": at(*DOMAIN, "target", value=FILES),
     "categories of a group": at(*DOMAIN, "groups", value={"g": FILES}),
-    "categories beside a list": at(*DOMAIN, "columns", "age", value=FILES | {"categories": ["x"]}),
+    "categories next to a list": at(*DOMAIN, "columns", "age", value=FILES | {"categories": ["x"]}),
     "categories of a release": at(*RELEASE, "categories_from", value=OUTSIDE),
     "source elsewhere": at("spec", "data", "source", value=OUTSIDE),
     "source above": at("spec", "data", "source", value="../../../../etc/passwd"),
@@ -215,7 +215,7 @@ HOSTILE = {
     ),
     "points elsewhere": at(*RELEASE, "predictions_at", value=OUTSIDE),
     "ledger elsewhere": at("spec", "ledger", value=OUTSIDE),
-    "ledger beside": at("spec", "ledger", value="./../../../etc/passwd"),
+    "ledger next to": at("spec", "ledger", value="./../../../etc/passwd"),
     "learner that is a path": at(*RELEASE, "learner", value=OUTSIDE),
     "learner that is a module": at(*RELEASE, "learner", "name", value="os.path"),
     "features that are a path": at(*RELEASE, "learner", "features", value=OUTSIDE),
@@ -230,7 +230,7 @@ HOSTILE = {
     "link to itself": link("answers.npz", "answers.npz"),
     "link to a sibling": link("answers.npz", "model.npz"),
     "link to a text": link("guarantee.txt", OUTSIDE),
-    "link besides": link("more.txt", OUTSIDE),
+    "link also": link("more.txt", OUTSIDE),
     "pipe for a lock": pipe("spec.lock.json"),
     "pipe for a guarantee": pipe("guarantee.json"),
     "pipe for answers": pipe("answers.npz"),

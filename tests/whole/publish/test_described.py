@@ -120,7 +120,7 @@ def test_what_is_shown_is_what_was_compared_not_what_an_object_says_later(tmp_pa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.yaml").write_text(SPEC.format(learner="trespassers.by_rewording"))
     done = dpcore.run(dpcore.load_spec("s.yaml", Registry.of(trespassers)), table=table())
-    assert STORE  # the private function did keep labels, and the object tells them from now on
+    assert STORE  # the private function did keep labels, and the object says them from now on
     assert "[" in describe(done.published).pictures[0].title
     assert [*done.table()] == ["labels", "estimate", "low", "high"]
     assert done.descriptions["release"].pictures[0].title == "labels"

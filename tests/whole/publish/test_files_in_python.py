@@ -1,4 +1,4 @@
-"""Files in Python: what reads them at a door, in a session and in a sealed run."""
+"""Files in Python: what reads them at a release boundary, in a session and in a sealed run."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_a_sealed_run_takes_files_and_no_frame(tmp_path, monkeypatch):
     plan = count_plan(sealed=True)
     columns = {"a": [0.5]}
     for table in (columns, {}, TableSource(columns)):
-        with pytest.raises(SourceError, match="files and queries alone"):
+        with pytest.raises(SourceError, match="files and queries only"):
             plan.run(table)
     (tmp_path / "t.csv").write_text("a\n0.5\n")
     monkeypatch.chdir(tmp_path)

@@ -143,7 +143,7 @@ CLAIMS = [
 @pytest.mark.parametrize(("kind", "claim"), CLAIMS)
 @pytest.mark.parametrize("read", [dpcore.load_run, dpcore.replay])
 def test_a_claim_below_what_the_noise_costs_is_refused(runs, tmp_path, kind, claim, read):
-    with pytest.raises(ReplayError, match="dpcore check on the spec tells what is right"):
+    with pytest.raises(ReplayError, match="dpcore check on the spec says what is right"):
         read(forged(runs[kind], tmp_path / "run", claim))
 
 

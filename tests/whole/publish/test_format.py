@@ -156,7 +156,7 @@ def test_an_edited_lock_does_not_replay(made, change):
 
 @pytest.mark.parametrize("change", EDITS)
 def test_nor_does_one_whose_digest_was_made_again(made, change):
-    """Whoever edits the digest too meets what the folder and the spec say of each other."""
+    """Anyone who edits the digest too meets what the folder and the spec say of each other."""
     edit(made, change)
     with pytest.raises(DpcoreError):
         dpcore.replay(made.folder)
@@ -167,7 +167,7 @@ def foreign(said):
 
 
 def test_versions_alone_are_no_reason_to_refuse(made):
-    """Whoever has other versions and gets the same bytes has replayed the run."""
+    """Anyone who has other versions and gets the same bytes has replayed the run."""
     edit(made, foreign)
     found = dpcore.replay(made.folder)
     assert found.lock.versions["numpy"] == "99.2"
@@ -191,7 +191,7 @@ def test_where_bytes_differ_versions_explain_it(made, name):
 
 @pytest.mark.parametrize("change", EDITS)
 def test_a_difference_is_named_by_its_key_and_never_by_its_value(made, change):
-    """What stands in a stranger's lock is not repeated to whoever reads it."""
+    """What is in a stranger's lock is not repeated to anyone who reads it."""
 
     def secret(said):
         change(said)

@@ -110,7 +110,7 @@ SUM, ALLOWANCE, COMPUTED = Statistic
     ],
 )
 def test_format_2_keeps_its_one_clause_for_all_queries(mixed, queries, sampler, statistic):
-    """What it said stands in published folders, and is not reworded."""
+    """What it said is in published folders, and is not reworded."""
     entries = tuple(
         QueryGuarantee(release="r", query=str(number), noise=noise, statistic=kind, allowance=error)
         for number, (noise, kind, error) in enumerate(queries)

@@ -33,7 +33,7 @@ def watch(event, arguments):
         opened.append(str(arguments[0]))
 
 folder, book = Path(sys.argv[1]), Ledger.open(Path(sys.argv[2]))
-doors = {
+entry points = {
     "load_run": lambda: dpcore.published.replay.load_run(folder),
     "replay": lambda: dpcore.published.replay.replay(folder),
     "report": lambda: dpcore_report.page.report(folder, operator=True),
@@ -41,9 +41,9 @@ doors = {
 }
 sys.addaudithook(watch)
 answers = {}
-for name, door in doors.items():
+for name, release boundary in entry points.items():
     try:
-        door()
+        release boundary()
         answers[name] = "no error"
     except DpcoreError as error:
         answers[name] = str(error)
@@ -150,6 +150,6 @@ def test_the_kernel_sees_no_file_opened_outside(tmp_path):
     command += [sys.executable, "-c", "from dpcore.console import main; main()", "replay", str(run)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not trace.exists() or not trace.read_text().strip():
-        pytest.skip("this machine lets nobody trace")
+        pytest.skip("this machine lets no one trace")
     assert done.returncode != 0
     assert OUTSIDE not in trace.read_text()

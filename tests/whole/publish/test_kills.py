@@ -177,7 +177,7 @@ def marking(home):
 
 
 def marks(home, child):
-    """Times and phases that a child entered, whole lines alone."""
+    """Times and phases that a child entered, whole lines only."""
     path = home.folder / f"marks-{child}"
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [line.rstrip().split(" ", 1) for line in lines if line.endswith("\n")]

@@ -45,7 +45,7 @@ class Borrowed(Location):
 
 @attrs.frozen(eq=False)
 class Copied(Source):
-    """A source of this module, of which a session keeps the cells alone."""
+    """A source of this module, of which a session keeps the cells only."""
 
     source: Source
 
@@ -163,7 +163,7 @@ def test_a_source_whose_package_is_not_its_distribution(folder):
 
 
 def test_a_sealed_run_takes_no_table_from_a_location(folder):
-    with pytest.raises(SourceError, match="files and queries alone"):
+    with pytest.raises(SourceError, match="files and queries only"):
         dpcore.run(spec_of(folder, sealed=True), table=dpcore.Unopened(location=Inside()))
 
 

@@ -25,7 +25,7 @@ CASES = [
 @pytest.mark.parametrize("sealed", [True, False])
 @pytest.mark.parametrize(("learner", "mechanism", "points"), CASES)
 def test_a_file_of_a_header_alone_is_answered(tmp_path, learner, mechanism, points, sealed):
-    """In memory and in blocks: a run that failed would tell that nobody is there."""
+    """In memory and in blocks: a run that failed would say that no one is there."""
     release = Release(learner=learner, mechanism=mechanism, predictions_at=points)
     plan = price_request(
         domain=domain(records=None, limit=60),

@@ -1,4 +1,6 @@
-"""Metrics of classes in specs: for the operator, or paid for with a bar; never a private look."""
+"""Metrics of classes in specs: for the operator, or paid for with a bar; never a paid
+evaluation.
+"""
 
 import json
 import math

@@ -1,4 +1,6 @@
-"""Nothing that a door returns carries a record when it is pickled, copied or taken apart."""
+"""Nothing that a release boundary returns carries a record when it is pickled, copied or taken
+apart.
+"""
 
 import contextlib
 import copy

@@ -22,7 +22,7 @@ def test_check_refuses_what_the_text_alone_shows_at_its_key(tmp_path):
         """
 dpcore: 1
 data:
-  source: {sql: "vacuum into 'copy.db'", connection: nobody}
+  source: {sql: "vacuum into 'copy.db'", connection: no one}
   domain: {records: private, columns: {age: [0, 120]}}
 adjacency: add_remove
 budget: {epsilon: 1, delta: 1e-6}

@@ -1,4 +1,4 @@
-"""Runs about persons replay: a lock says what a person moves, and nobody multiplies it again."""
+"""Runs about persons replay: a lock says what a person moves, and no one multiplies it again."""
 
 import msgspec
 import pytest

@@ -294,7 +294,7 @@ def test_a_spool_in_memory_counts_as_memory(home, write, monkeypatch):
     assert "no record was opened" in str(error.value)
     assert charges() == 0
     assert not [*(home / "my runs").rglob("*")]
-    # A disk that is mounted inside, or beside, is none.
+    # A disk that is mounted inside, or next to, is none.
     mounts.write_text(f"{mounts.read_text()}/dev/sdb {octal} ext4 rw 0 0\n")
     assert run_spec.run(sized, runs=home / "my runs").files
     mounts.unlink()  # another system

@@ -181,7 +181,7 @@ def test_bytes_between_the_arrays_are_refused(models):
     """An archive has room for more than its arrays: a comment, times, a second copy."""
     edit(models, nudge(ARRAY, 1e-12))
     with zipfile.ZipFile(models / "public" / "model.npz", "a") as archive:
-        archive.comment = b"what nobody answered"
+        archive.comment = b"what no one answered"
     with pytest.raises(ReplayError, match=r"model\.npz do not replay"):
         dpcore.replay(models)
 

@@ -66,7 +66,7 @@ class Tags(HTMLParser):
 
 
 def harmless(shown):
-    """The HTML holds tables and paragraphs alone."""
+    """The HTML holds tables and paragraphs only."""
     found = Tags(shown._repr_html_())
     assert found.tags <= {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
     assert found.names <= {"style"}

@@ -65,7 +65,7 @@ DAMAGED = {
     "two parts": {"r.000000": np.zeros(1)},
     "a count": {"r.000000x4.a": np.zeros((3, 2))},
     "a count of a number": {"r.000000x4.a": np.array(1.0)},
-    "an order alone": {"r.order": np.zeros(1, dtype=np.uint8)},
+    "an order only": {"r.order": np.zeros(1, dtype=np.uint8)},
     "a short order": {**GOOD, "r.order": GOOD["r.order"][:-1]},
     "an order of reals": {**GOOD, "r.order": GOOD["r.order"].astype(float)},
     "a far order": {**GOOD, "r.order": np.array([0, 1, 0, 1, 0, 2**63], dtype=np.uint64)},

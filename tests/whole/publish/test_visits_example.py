@@ -1,4 +1,4 @@
-"""The shipped spec of visits, end to end, beside the same without its unit."""
+"""The shipped spec of visits, end to end, next to the same without its unit."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a cell is, alone and in any container; and that nobody's cell moves another's."""
+"""What a cell is, alone and in any container; and that no one's cell moves another's."""
 
 import datetime as dt
 import math

@@ -1,4 +1,4 @@
-"""Moments: each counts by itself, in UTC, as it stands, or in a declared zone."""
+"""Moments: each counts by itself, in UTC, as it is, or in a declared zone."""
 
 import datetime as dt
 import json

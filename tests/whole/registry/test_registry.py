@@ -1,4 +1,4 @@
-"""The gate: what is admitted, what is imported, and how faults are told."""
+"""The gate: what is admitted, what is imported, and how faults are reported."""
 
 import base64
 import hashlib
@@ -540,7 +540,7 @@ TOOL = """
     def greet(name: str) -> None:
         \"\"\"Greet somebody, politely.
 
-        Nobody else is greeted.
+        No one else is greeted.
         \"\"\"
         print(f"Good day, {name}.")
 

@@ -1,4 +1,4 @@
-"""A new plugin is complete: it installs, is admitted and passes the kit."""
+"""A new plugin is complete: it installs, is admitted and passes the conformance suite."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""A malformed distribution that nobody admitted stops no command."""
+"""A malformed distribution that no one admitted stops no command."""
 
 import sys
 

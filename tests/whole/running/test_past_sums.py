@@ -1,4 +1,6 @@
-"""Asks with bands: who is seen when, what is released, and what stays behind the door."""
+"""Asks with bands: who is seen when, what is released, and what stays behind the release
+boundary.
+"""
 
 import itertools
 import pickle
@@ -72,7 +74,7 @@ def test_nobody_is_seen_twice_within_as_many_asks_as_there_are_groups(persons):
     for first, second in itertools.combinations(range(7), 2):
         if (second - first) % 3:
             assert not seen[first] & seen[second]
-    # Coins of different turns are independent: .49 of a group is seen in two of its turns.
+    # Randomness of different turns are independent: .49 of a group is seen in two of its turns.
     for turn in range(3):
         group = set().union(*seen[turn::3])
         assert len(seen[turn] & seen[turn + 3]) / len(group) == pytest.approx(0.5, abs=0.2)
@@ -95,7 +97,7 @@ def test_groups_are_of_about_equal_size_and_apart_from_every_asks_words():
         assert not (first & second).any()
         counts.append(first.sum() + second.sum())
         overlaps.append((first & third).sum())
-    # 1000 coins of 1/2 in each run, and 1000 of 1/8: five standard errors of the mean.
+    # 1000 randomness of 1/2 in each run, and 1000 of 1/8: five standard errors of the mean.
     assert abs(np.mean(counts) - 500) < 5 * np.sqrt(250 / 30)
     assert abs(np.mean(overlaps) - 125) < 5 * np.sqrt(110 / 30)
 
@@ -123,7 +125,7 @@ def test_a_scheme_without_its_turn_draws_nothing():
 
 
 def sums_of(covered, plan, query_count=7):
-    """x_t by hand: signs of the records that each ask sees."""
+    """x_t by hand: signs of the records that each query sees."""
     (scheduled,) = plan.schedule.releases
     query = scheduled.queries["steps"].query
     return [
@@ -133,7 +135,7 @@ def sums_of(covered, plan, query_count=7):
 
 
 def quiet_values(release, covered):
-    """What every ask releases, without its noise."""
+    """What every query releases, without its noise."""
     answers, _ = collect_answers(release, attrs.evolve(covered, release_through=wide_open))
     return [answer.value[0] for answer in answers]
 
@@ -197,7 +199,7 @@ def test_sums_that_a_learner_keeps_by_itself_are_not_published():
 def test_past_sums_end_with_the_answers_whoever_looks_for_them():
     Spies.sums.clear()
     (model,) = planned(kind=Spies).run(rows(), replaying=HERE).models.values()
-    # The spy finds them while answers are given; nobody finds any when the model is rebuilt.
+    # The spy finds them while answers are given; no one finds any when the model is rebuilt.
     assert Spies.sums
     assert model.answers.tolist() == [0]
     Spies.sums.clear()

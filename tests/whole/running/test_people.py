@@ -1,4 +1,6 @@
-"""Runs about persons: whose records are used, held out and sampled, in memory and in blocks."""
+"""Runs about persons: whose records are used, in the hold-out and sampled, in memory and in
+blocks.
+"""
 
 import itertools
 from collections import Counter
@@ -67,7 +69,7 @@ def of_persons(records=3, adjacency=ADD_REMOVE, learner=None, **fields):
 
 
 def visits(persons=60, seed=1):
-    """Every person has 1 to 9 records; column a tells the person, b the record."""
+    """Every person has 1 to 9 records; column a says the person, b the record."""
     rng = np.random.default_rng(seed)
     codes = rng.permutation(np.repeat(np.arange(persons), rng.integers(1, 10, persons)))
     rows = table(codes.size)
@@ -208,7 +210,7 @@ def test_unit_and_domain_must_agree():
             dpcore.price(
                 **{**fields(made), "adjacency": relation}, learner=Count(), mechanism=Gaussian()
             )
-    with pytest.raises(ParameterError, match="tells persons apart"):
+    with pytest.raises(ParameterError, match="distinguishes persons "):
         price_learner(
             Count(),
             domain=attrs.evolve(domain(), exact=None),
@@ -249,7 +251,7 @@ def test_a_persons_column_is_no_feature_and_no_target(column):
 
 def test_no_private_look_at_persons():
     evaluation = PaidEvaluation(metrics={"mae": MeanAbsoluteError()}, epsilon=0.1)
-    with pytest.raises(NoClaimError, match="private look"):
+    with pytest.raises(NoClaimError, match="paid evaluation"):
         of_persons(evaluation=evaluation, holdout=0.2)
 
 

@@ -180,7 +180,7 @@ def test_files_hold_what_was_compared_not_what_a_model_tells_later(tmp_path, mon
     monkeypatch.setattr(run_spec, "CleanProcess", Here)
     done = dpcore.run(spec, table=table())
     (written,) = tmp_path.glob("runs/*/public/model.npz")
-    assert STORE  # the private function did keep labels, and the model tells them when asked again
+    assert STORE  # the private function did keep labels, and the model says them when asked again
     assert any(np.asarray(array).any() for array in done.models["release"].arrays().values())
     assert not any(array.any() for array in arrays(written).values())
 
@@ -224,7 +224,7 @@ def test_the_kit_looks_for_what_the_runtime_cannot_stop(learner, broken):
 
 
 def test_the_kit_reports_a_model_whose_predictions_depend_on_earlier_rows():
-    """`best_of` and paid looks ask row by row, and rest on each row's own loss."""
+    """`best_of` and paid evaluations ask row by row, and rest on each row's own loss."""
     by_rows = {"learner.model-replays", "learner.nothing-left-behind", "learner.public-blind"}
     for learner, broken in ((ByRows(), by_rows), (Mean(), set())):
         case = Case(learner=learner, bound=MeanBound(), domain=domain(), adjacency=REPLACE_ONE)

@@ -254,7 +254,7 @@ def test_private_records_are_not_public(place, how, sealed):
     Ledger.create(place / "mine.ledger", epsilon=10.0, delta=1e-3, adjacency=REPLACE_ONE)
     entries = (place / "mine.ledger").read_bytes()
     if how == "equal bytes":
-        # Whoever asks would learn whether the records are what he guesses: nothing is compared.
+        # Anyone who asks would learn whether the records are what he guesses: nothing is compared.
         assert dpcore.run(spec()).guarantee.status == "proved"
         return
     with pytest.raises(SpecError, match=r"data\.public\.survey: the private records themselves"):
@@ -265,7 +265,7 @@ def test_private_records_are_not_public(place, how, sealed):
 @pytest.mark.parametrize("release_through", ["run", "session"])
 @pytest.mark.parametrize("form", ["the same", "a neighbour"])
 def test_whether_a_guess_is_the_private_table_changes_nothing(release_through, form):
-    """Whoever may declare public records would read the table off such refusals, at no cost."""
+    """Anyone who may declare public records would read the table off such refusals, at no cost."""
     guess = table()
     if form == "a neighbour":
         guess["y"][3] = 0.75 - guess["y"][3]

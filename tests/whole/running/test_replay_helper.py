@@ -115,7 +115,7 @@ def test_who_replays_here_says_so(monkeypatch):
     session = Session(PrivacyBudget(epsilon=1, delta=1e-6), PEOPLE, FOUR, replaying=HERE)
     session.count(epsilon=0.5)
     for claim in (guarantee, session.releases[0].guarantee):
-        assert claim.provenance.replayed == "in this process alone: its caller chose so"
+        assert claim.provenance.replayed == "in this process only: its caller chose so"
     assert plan_of(Mean()).guarantee.provenance.replayed == ""
     assert not started
 
@@ -161,7 +161,7 @@ def test_a_process_that_dies_or_hangs_fails_the_release_closed(helper, harm):
 
 
 @pytest.mark.parametrize(
-    "reply", ["", "told", "told []", "told [[]]", "failed", '["told", []]', "3"]
+    "reply", ["", "told", "reported []", "reported [[]]", "failed", '["reported", []]', "3"]
 )
 def test_a_process_that_answers_nonsense_fails_the_release_closed(monkeypatch, reply):
     script = "import pickle, sys; print('ready', flush=True); " + (
@@ -197,7 +197,7 @@ def test_where_no_interpreter_starts_the_guarantee_says_why(as_shipped, monkeypa
     change(monkeypatch)
     outcome = plan_of(Mean()).run(table())
     assert outcome.guarantee.provenance.replayed == (
-        "in this process alone: no other interpreter starts beside it"
+        "in this process only: no other interpreter starts next to it"
     )
     assert "globals and class attributes were not checked" in outcome.note
 
@@ -205,7 +205,7 @@ def test_where_no_interpreter_starts_the_guarantee_says_why(as_shipped, monkeypa
 def test_where_the_core_cannot_be_imported_the_guarantee_says_why(as_shipped, monkeypatch):
     monkeypatch.setattr(sys, "path", ["/nowhere"])
     replayed = plan_of(Mean()).run(table()).guarantee.provenance.replayed
-    assert replayed.startswith("in this process alone: a component cannot be imported")
+    assert replayed.startswith("in this process only: a component cannot be imported")
 
 
 @pytest.mark.slow
@@ -279,7 +279,7 @@ def test_a_script_without_a_guard_runs_once_and_its_process_ends_with_it(tmp_pat
     more, complaints = parent.communicate()
     assert more + complaints == ""
     assert lines[:2] == ["ran", CLEAN]
-    assert lines[2].startswith("in this process alone: a component cannot be imported")
+    assert lines[2].startswith("in this process only: a component cannot be imported")
     assert is_gone(int(lines[3]))
 
 
@@ -338,7 +338,7 @@ def test_it_opens_no_file_of_records(tmp_path):
     assert [call for pid, call in lines if pid == parent and "records.csv" in call]
     assert len([call for call in opened if ".py" in call]) > 100
     assert not [call for call in opened if "records.csv" in call or "memfd" in call]
-    # It writes to no file, and what it reads beside code lies in no folder of the run.
+    # It writes to no file, and what it reads next to code lies in no folder of the run.
     assert not [c for c in opened if ("O_WRONLY" in c or "O_RDWR" in c) and "/dev/null" not in c]
     data = [c for c in opened if "openat" in c and not any(f'{end}"' in c for end in code)]
     assert not [call for call in data if str(tmp_path) in call and "O_DIRECTORY" not in call]

@@ -122,7 +122,7 @@ RIDGE = BallRidgeLearner(features=Identity(), total_regularization=0.01, radius=
 
 
 def ridge_plan():
-    """A learner whose bound lets zeros stand for a failure of its own."""
+    """A learner whose bound lets zeros represent a failure of its own."""
     plan = price_learner(RIDGE, domain=LABELLED, adjacency=ADD_REMOVE, mechanism=None, delta=1e-6)
     assert all(planned_query.sensitivity.covers_fallback for planned_query in plan.schedule.queries)
     return plan
@@ -227,7 +227,7 @@ def test_a_query_that_fails_at_a_row_is_spent_and_not_published(ledger, tmp_path
     places.parent.mkdir(exist_ok=True)
     places.write_text(f"people: {{sqlite: {tmp_path / 'people.db'}}}")
     places.chmod(0o600)
-    # An integer without a positive counterpart: the function fails at that row alone.
+    # An integer without a positive counterpart: the function fails at that row only.
     late = (
         f"SELECT CASE rowid WHEN 25000 THEN abs({-(2**63)}) ELSE a END AS a, 'x' AS c FROM people"
     )

@@ -1,4 +1,4 @@
-"""What the runtime draws, that nobody else can, and what it is worth."""
+"""What the runtime draws, that no one else can, and what it is worth."""
 
 import math
 from typing import Any, ClassVar
@@ -248,7 +248,7 @@ class Everybody(Sampling):
 
 @attrs.frozen(kw_only=True)
 class ByTurns(Everybody):
-    """Another, which takes turns: each ask has a sample of its own scheme."""
+    """Another, which takes turns: each query has a sample of its own scheme."""
 
 
 @amplify.register(Everybody)
@@ -338,7 +338,7 @@ def test_a_law_is_priced_by_the_gaussian_and_refused_by_others():
     plan = priced(None, domain(), REPLACE_ONE, OrderDistribution(), learner=LAWFUL)
     (planned_query,) = plan.schedule.releases[0].queries.values()
     assert planned_query.event().weights == planned_query.sensitivity.distribution.weights
-    with pytest.raises(NoClaimError, match="law over the order"):
+    with pytest.raises(NoClaimError, match="distribution over the order"):
         price_learner(LAWFUL, bound=OrderDistribution(), mechanism=deaf())
     claim = planned_query.sensitivity
     with pytest.raises(NoClaimError, match="cannot price"):

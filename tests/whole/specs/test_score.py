@@ -75,7 +75,7 @@ def test_the_score_is_the_mean_error_on_the_hold_out(case, labels):
     truth = opened.holdout["pay"]
     error = np.abs(predicted - truth) if labels is None else predicted != truth
     tables = outcome.models["model-score"].tables
-    # A fifth of the rows that count is held out: by coins where their number is private.
+    # A fifth of the rows that count is held out: by randomness where their number is private.
     assert 30 < error.size < 90
     if case == "replace_one":  # then their number is public, and nothing is asked about it
         assert [*tables] == ["error"]
@@ -122,7 +122,8 @@ def test_of_independent_draws_a_score_has_the_sampling_error_of_the_hold_out(cas
     assert plan.guarantee.epsilon <= 2
     assert "noise and sampling error" in table.population.covers
     half = (table.population.high[0] - table.population.low[0]) / 2
-    # The bars know the law of the noise that the door took away: at least the sampling remains.
+    # The intervals know the distribution of the noise that the release boundary took away: at least
+    # the sampling remains.
     assert half >= 1.96 * errors.std(ddof=1) / np.sqrt(errors.size)
     assert half >= (table.high[0] - table.low[0]) / 2 * 0.99
 
@@ -181,7 +182,9 @@ def test_an_impossible_score_is_refused_where_it_stands(wrong):
 
 
 def test_every_point_of_a_sweep_has_its_score():
-    """Of the same hold-out, by definition; all scores together cost their share of the budget."""
+    """Of the same hold-out, by definition; all scores together cost their fraction of the
+    budget.
+    """
     grid = "{releases.0.learner.total_regularization: [1.0, 5000.0]}"
     tail = f"sweep: {{grid: {grid}, budget: divided}}\nevaluate: {{score: .02}}\n"
     plan = plan_of("add_remove", tail=tail)

@@ -191,13 +191,13 @@ class Composed:
 
     def epsilon_below(self, delta: float) -> float:
         """Return an epsilon whose delta is certainly at least `delta`; 0 where none is known."""
-        # Infinite losses alone reach delta, so that no epsilon is large enough.
+        # Infinite losses only reach delta, so that no epsilon is large enough.
         if (target := delta - down(self.infinite, roundings=5000)) <= 0:
             return math.inf
         return self._crossing(np.maximum(self.tilted - self.cell_error, 0.0), target, -1)
 
     def curve_above(self) -> tuple[Array, Array]:
-        """Epsilons, increasing, and upper ends of the curve there, where they tell something.
+        """Epsilons, increasing, and upper ends of the curve there, where they say something.
 
         The sum of the class's module at each loss, every error added as in `epsilon_above`.
         """

@@ -46,7 +46,7 @@ from dpcore.event import (
 from dpcore.rounding import down, gamma
 
 _PASSES = 40  # over all points; then points are dropped one by one
-_FEW, _FRACTION = 4, 400  # so many points, or a share of all, are dropped one by one
+_FEW, _FRACTION = 4, 400  # so many points, or a proportion of all, are dropped one by one
 LIMIT = 600.0  # e^loss and its reciprocal stay far from overflow
 _WIDEST = 4.0  # nats: over a wider step a slope's rounding error exceeds what lines are lowered by
 Array = NDArray[np.float64]
@@ -231,7 +231,7 @@ def masses_both(
 class AsAttained(CompoundEvent, VectorCurve):
     """An event's curve, as if one pair attained it.
 
-    The measure from below is then about the curve alone: it tells how much of an interval is the
+    The measure from below is then about the curve only: it says how much of an interval is the
     grid's, and certifies nothing about the release.
     """
 
@@ -244,7 +244,7 @@ class AsAttained(CompoundEvent, VectorCurve):
         return down(self.event.curve.upper(epsilons, direction), roundings=5000)
 
     def infinite_mass(self, direction: Direction) -> float:
-        """Return what the curve keeps at the farthest loss."""
+        """Return what the curve keeps at the most distant loss."""
         return float(self.lower(np.array([LIMIT]), direction)[0])
 
 
@@ -386,7 +386,7 @@ def _last_line(event: Event, direction: Direction, extent: Extent, step: float) 
     level = float(extended_curve(event, np.array([extent.top]), direction, lower=False)[0])
     a = np.exp(points - points[0])
     if not a[0] < a[1] < a[2]:
-        return None  # nearer than exponentials tell apart
+        return None  # nearer than exponentials distinguish
     slope = (high[0] - low[2]) / (a[2] - a[0])
     middle = high[0] + (high[2] - high[0]) * (a[1] - a[0]) / (a[2] - a[0])
     # Twice what the chord is above the curve in the middle, with every interval's width.

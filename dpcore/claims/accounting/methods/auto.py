@@ -35,12 +35,12 @@ def all_methods(adjacency: Adjacency) -> dict[str, Accountant]:
 class AutoAccountant(Accountant):
     """Composes with every method that supports all events, and quotes the least upper end.
 
-    Where all events are Gaussian the exact method is asked alone, and of one event its own curve is
-    asked, which numerical composition would only round. Otherwise the quick methods and numerical
-    composition are; the others where they can matter: numerical composition refuses or is wide, or
-    an event is known by a claim that its curve does not tell all of. If one method's upper end lies
-    below another's certified lower end, one of them is wrong: that is an error naming both, never
-    the smaller number.
+    Where all events are Gaussian the exact method is asked by itself, and of one event its own
+    curve is asked, which numerical composition would only round. Otherwise the quick methods and
+    numerical composition are; the others where they can matter: numerical composition refuses or is
+    wide, or an event is known by a claim that its curve does not say all of. If one method's upper
+    end lies below another's certified lower end, one of them is wrong: that is an error naming
+    both, never the smaller number.
     """
 
     adjacency: Adjacency
@@ -89,7 +89,7 @@ class AutoAccountant(Accountant):
             ends, _ = closed_forms.intervals(delta)
             if ends:
                 return ends
-        # The slow methods come last, since the numerical answer tells whether they can win.
+        # The slow methods come last, since the numerical answer says whether they can win.
         quick_names = [name for name in self.methods if name not in (_ADDED, _RENYI)]
         ends, refusals = self._select(*quick_names).intervals(delta)
         slow = self._select(*self._slow_methods(delta, ends.get(_NUMERICAL)))
@@ -101,7 +101,7 @@ class AutoAccountant(Accountant):
         return ends
 
     def _select(self, *names: str) -> "AutoAccountant":
-        """The same with these methods alone."""
+        """The same with these methods only."""
         return attrs.evolve(
             self, methods={name: self.methods[name] for name in names if name in self.methods}
         )

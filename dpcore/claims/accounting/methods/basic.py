@@ -41,7 +41,7 @@ class BasicAccountant(Accountant):
         if not self.spent:
             return Interval(0.0, 0.0)
         pure_costs = [(event.claims.pure, count) for event, count in self.spent.items()]
-        # Whoever has a pure epsilon takes no delta; the others share all of it.
+        # Anyone who has a pure epsilon takes no delta; the others share all of it.
         fractions = sum(count for epsilon, count in pure_costs if epsilon is None)
         need(
             not fractions or delta != 0,

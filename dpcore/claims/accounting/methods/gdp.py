@@ -37,7 +37,7 @@ class GdpAccountant(Accountant):
         self.accept(event, count)
         if (mu := event.claims.mu) is None:
             raise UnsupportedEventError(f"gdp adds up Gaussian events, {label_of(event)} is none")
-        # In rational numbers, so that the square of a tiny mu is not lost beside a large one.
+        # In rational numbers, so that the square of a tiny mu is not lost next to a large one.
         return attrs.evolve(
             self,
             mu_squared=self.mu_squared + int(count) * Fraction(mu) ** 2,

@@ -1,13 +1,13 @@
 r"""Optimal composition of k copies of one (epsilon_0, delta_0) claim.
 
 The worst case is k-fold randomized response, whose losses are (k - 2j) epsilon_0 with binomial
-probabilities, beside infinite losses of probability :math:`1-(1-\delta_0)^k`:
+probabilities, next to infinite losses of probability :math:`1-(1-\delta_0)^k`:
 
 .. math:: \delta(\epsilon) = 1-(1-\delta_0)^k\Big(1-\sum_{j}\tbinom kj
           \frac{(e^{(k-j)\epsilon_0}-e^{\epsilon+j\epsilon_0})_+}{(1+e^{\epsilon_0})^k}\Big).
 
 Source: Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Theorem 3.3, read at any epsilon. Optimal
-for the claim alone, and it holds for events chosen adaptively among those with that claim.
+for the claim only, and it holds for events chosen adaptively among those with that claim.
 """
 
 import math

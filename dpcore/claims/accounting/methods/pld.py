@@ -43,7 +43,7 @@ class PldAccountant(Accountant):
         adjacency: What the result is about.
         width: Wanted width of the interval, > 0.
         step: Grid step in nats; chosen when None.
-        below: Whether a lower end is wanted; without it 0 stands for one, in half the time.
+        below: Whether a lower end is wanted; without it 0 represents one, in half the time.
 
     Source: Doroshenko et al. (2022), arXiv:2207.04380 (the measure from above); Koskela, Jälkö &
     Honkela (2020), arXiv:1906.03049 (Fourier accountants); the modules of
@@ -79,7 +79,7 @@ class PldAccountant(Accountant):
         """Epsilons, increasing, and upper ends of the composed curve there.
 
         Args:
-            deltas: Around which of the curve's heights it is wanted; a few tell all in between.
+            deltas: Around which of the curve's heights it is wanted; a few say all in between.
             step: Grid step in nats, at least; wider where windows would be too large.
 
         Raises:
@@ -88,7 +88,7 @@ class PldAccountant(Accountant):
         return self._search().curve_above(direction, deltas, step)
 
     def _search(self) -> "Search":
-        # Where all events are Gaussian nobody asks, and none of the search is imported.
+        # Where all events are Gaussian no one asks, and none of the search is imported.
         from dpcore.claims.accounting.methods.pld_search import Search
 
         return Search(self.adjacency, self.width, self.step, self.below, self.spent, self._results)

@@ -215,7 +215,7 @@ class Search:
 
         Args:
             rival: The other direction's interval, if known: an upper end at most that one's
-                decides nothing, and then no lower end is computed (0 stands for it).
+                decides nothing, and then no lower end is computed (0 represents it).
         """
         need(
             math.isfinite(aim.implied),
@@ -226,7 +226,7 @@ class Search:
         step = self.step or aim.aligned(
             max(aim.first_step(partial(wanted_width, self.width)), least_step)
         )
-        if rival is not None:  # a coarse step often tells already that this direction is lesser
+        if rival is not None:  # a coarse step often says already that this direction is lesser
             coarse = self._interval_at(aim, aim.aligned(_COARSE * step), rival)
             if coarse.upper <= rival.upper:
                 return coarse
@@ -251,7 +251,7 @@ class Search:
         return interval
 
     def _interval_at(self, aim: "_Aim", step: float, rival: Interval | None) -> Interval:
-        """Both ends at one step; the upper one alone where it decides nothing."""
+        """Both ends at one step; the upper one only where it decides nothing."""
         if not self.below:
             groups = [
                 Group(masses_above(event, aim.direction, extent, step), count)
@@ -270,7 +270,7 @@ class Search:
             if below is not None
         ]
         lower = 0.0
-        # A lower end needs masses of every event; 0 stands for it where one has none.
+        # A lower end needs masses of every event; 0 represents it where one has none.
         if len(lower_groups) == len(upper_groups):
             lower = aim.composed(lower_groups, step).epsilon_below(aim.delta)
         return Interval(min(lower, upper), upper)

@@ -8,7 +8,7 @@ integer s, the curve is
 and the largest of all s with |s| at most the sensitivity is claimed. Where
 :math:`w(k+T)=e^{-c}w(k)` beyond `start` (and so on the other side), the pairs
 :math:`(w(k),w(k-s))` with :math:`|k|\ge start+|s|` repeat with the same factor, so that one period
-stands for the whole tail and all sums are finite and exact up to rounding. Where weights are only
+represents the whole tail and all sums are finite and exact up to rounding. Where weights are only
 known to fall at least so fast, the tail's mass is counted as an infinite loss.
 
 Several coordinates, together moved by at most S in l1: the largest loss of a shift s of one
@@ -59,10 +59,10 @@ _CUTOFF = (1, 2, 5, 64)  # periods beyond the table at which its repetition is t
 
 @attrs.frozen(kw_only=True)
 class IntegerDistribution:
-    """The law of noise on the integers.
+    """The distribution of noise on the integers.
 
     Args:
-        draw: So many independent draws from a stream, int64, shape (count,): exact, by coins.
+        draw: So many independent draws from a stream, int64, shape (count,): exact, by randomness.
         log_weight: Natural logarithm of the probability of each integer, up to one constant for
             all; -inf where it is 0. Shape of its argument. It may err by 2^-48 (1 + |value|).
         period: T above, an integer >= 1.
@@ -117,12 +117,12 @@ class IntegerDistribution:
         return PureEvent(epsilon=epsilon, adjacency=adjacency)
 
     def noise_distribution(self, step: float, rounding: float) -> TabulatedDistribution:
-        """The law of the noise on one number, in steps of that size."""
+        """The distribution of the noise on one number, in steps of that size."""
         # 0 has one sign, and what repeats it two
         start = max(1, self.start)
         cutoff = start + self.period
         logs, error = self._log_weights(cutoff)
-        # masses of |noise| = 0, 1, ..., reach - 1; the last period stands for all that follow
+        # masses of |noise| = 0, 1, ..., reach - 1; the last period represents all that follow
         weights = np.exp(logs - logs.max())[1:-1]
         masses = weights[cutoff - 1 :].copy()
         masses[1:] += weights[: cutoff - 1][::-1]
@@ -161,7 +161,7 @@ class IntegerDistribution:
             ContractError,
             "`log_weight` must return a number below infinity for every integer, not all -inf",
         )
-        # what stands for the tails must be what they are: the period after `start`, and far away
+        # what represents the tails must be what they are: the period after `start`, and far away
         first = self.start + np.arange(self.period)
         for side in (1, -1):
             near = np.asarray(self.log_weight(side * first), dtype=np.float64)
@@ -197,7 +197,7 @@ class IntegerDistribution:
         cutoff = self.start + shift + self.period
         logs, error = self._log_weights(cutoff + shift)
         places = np.arange(-cutoff, cutoff + 1)
-        # the outermost period stands for the whole tail; what it repeats ends before `cutoff`
+        # the outermost period represents the whole tail; what it repeats ends before `cutoff`
         tails = (np.abs(places) >= self.start + shift) & (np.abs(places) < cutoff)
         factors = np.where(np.abs(places) < self.start + shift, 1.0, 0.0)
         factors[tails] = -1 / math.expm1(-self.decay)
@@ -260,11 +260,11 @@ class IntegerDistribution:
 
 @attrs.frozen(kw_only=True)
 class AdditiveNoise(LaplaceNoise):
-    """Integer noise on every real coordinate, by its law alone: the rest is derived from it.
+    """Integer noise on every real coordinate, by its law only: the rest is derived from it.
 
     Statistics that are integers stay integers. Others are rounded to a public grid, whose step is
     at most 1/(50 d) of the sensitivity, so that the l1 sensitivity grows by d steps. The event, the
-    bars and the release follow from the law. Exact arithmetic.
+    intervals and the release follow from the law. Exact arithmetic.
 
     Args:
         noise_scale: In the units of the statistic; calibrated if left out.
@@ -274,7 +274,7 @@ class AdditiveNoise(LaplaceNoise):
 
     @abstractmethod
     def distribution(self, shift: int, scale: Fraction) -> IntegerDistribution:
-        """The law of the noise on each coordinate. No loss may rise with the scale.
+        """The distribution of the noise on each coordinate. No loss may rise with the scale.
 
         Args:
             shift: By how many steps a statistic moves at most, >= 1, in l1.

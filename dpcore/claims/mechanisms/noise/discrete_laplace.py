@@ -26,7 +26,7 @@ def floored_distribution(
 ) -> Callable[[int, Stream], NDArray[np.int64]]:
     """A sampler of floor(X), for X of density exp(-|x|/scale)/(2 scale); independent draws.
 
-    Its tables, which suit `count` draws at a time, depend on the scale alone.
+    Its tables, which suit `count` draws at a time, depend on the scale only.
 
     Args:
         scale: In (0, 2^53]; a float means the rational number it is.

@@ -1,9 +1,10 @@
-r"""`exponential`: enclose exp(-x) of a rational x, and toss coins that show heads that often.
+r"""`exponential`: enclose exp(-x) of a rational x, and toss randomness that show heads that often.
 
 Integers only. A coin is tossed by comparing a uniform number U, whose bits are drawn as far as they
 are needed, with :math:`e^{-x}`: first 32 bits of U against a 32-bit fixed-point value with a proved
-error, all coins at once; the few coins that this leaves open (one in 10^6 or fewer) are settled
-one by one with as many bits as it takes. The probability of heads is therefore exactly exp(-x).
+error, all randomness at once; the few randomness that this leaves open (one in 10^6 or fewer) are
+settled one by one with as many bits as it takes. The probability of heads is therefore exactly
+exp(-x).
 
 Uniform integers below a bound are exact too: words past the last whole multiple are drawn again.
 """
@@ -105,7 +106,7 @@ def fixed_exp(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     Error, in units of 2^-32: a table entry 1.02, :math:`1-l+l^2/2` for l < 2^-10 at most 0.7 and
     its rounding 1, each product's rounding 1, and one more table entry where x >= 2.
     """
-    # `_PART` covers x < 2, so whole parts are looked up for larger x alone
+    # `_PART` covers x < 2, so whole parts are looked up for larger x only
     integer_factor = None
     if x.size and int(x.max()) >> 33:
         integer_factor = _WHOLE.take((x >> np.uint64(32)).astype(np.intp))
@@ -183,7 +184,7 @@ class FixedRate:
         return math.ceil(hidden + factor) + 1 + _EXP_ERROR
 
     def times(self, n: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """2^32 rate n, at most the truth, or a number that stands for exp(-x) < 2^-57."""
+        """2^32 rate n, at most the truth, or a number that represents exp(-x) < 2^-57."""
         x = n if self._clip == self.largest else np.minimum(n, np.uint64(self._clip))
         x = x >> np.uint64(self._shift)
         x *= np.uint64(self._factor)
@@ -209,7 +210,7 @@ def settle(uniform: int, x: Fraction, stream: Stream) -> bool:
 
 @attrs.frozen(slots=False)
 class BernoulliExp:
-    """Coins with heads of probability exactly exp(-rate n), for one rate and any n < 2^63.
+    """Randomness with heads of probability exactly exp(-rate n), for one rate and any n < 2^63.
 
     Args:
         rate: > 0.
@@ -226,7 +227,9 @@ class BernoulliExp:
 
     @cached_property
     def _fixed(self) -> tuple[FixedRate, np.uint64]:
-        """The rate for every n, with its margin: coins that this leaves open are settled alike."""
+        """The rate for every n, with its margin: randomness that this leaves open are settled
+        alike.
+        """
         fixed = FixedRate(self.rate, _LARGEST)
         return fixed, np.uint64(fixed.margin)
 
@@ -244,7 +247,7 @@ class BernoulliExp:
         uniform = stream.words(numbers.size) >> np.uint64(64 - TRIAL_BITS)
         threshold = fixed_exp(fixed.times(numbers.view(np.uint64)))
         heads = uniform + margin < threshold
-        # within the margin, 32 bits do not decide: these coins are settled with exact integers
+        # within the margin, 32 bits do not decide: this randomness are settled with exact integers
         for i in np.flatnonzero(~heads & (uniform < threshold + margin)):
             heads[i] = settle(int(uniform[i]), self.rate * int(numbers[i]), stream)
         return heads.reshape(np.shape(n))

@@ -53,7 +53,7 @@ class Executed(Mechanism):
         return self.prepared(query, sensitivity)(value, query, noise)
 
     def grid(self, query: Query, sensitivity: AnySensitivity) -> Grid:
-        """The grid of one ask, for laws that round to one; the plan fixes it."""
+        """The grid of one query, for laws that round to one; the plan fixes it."""
         grid = Grid.for_release(sensitivity.smallest, query.real_size, sensitivity.distance)
         if not isinstance(query, SumQuery) or query.bands is None:
             return grid
@@ -75,7 +75,7 @@ class LaplaceNoise(Executed):
     noise_scale: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
-        """noise_scale = scale * l1_sensitivity, so that one ask costs epsilon = 1/scale."""
+        """noise_scale = scale * l1_sensitivity, so that one query costs epsilon = 1/scale."""
         return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
 
 

@@ -40,7 +40,7 @@ class OpenDPGaussian(Mechanism):
         return FromOpenDP(make=_gaussian, noise_scale=self.noise_scale, arithmetic="exact")
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "OpenDPGaussian":
-        """noise_scale = scale * l2_sensitivity, so that one ask costs rho = 1/(2 scale^2)."""
+        """noise_scale = scale * l2_sensitivity, so that one query costs rho = 1/(2 scale^2)."""
         return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:

@@ -3,8 +3,8 @@
 A record adds the products x_i x_j of its row, those with i < j times sqrt(2): a vector as long as
 |x|^2. Two such vectors have the inner product (x.y)^2 >= 0. The core's `SumBound` needs no more.
 
-Bars (Weyl): if each of the m released numbers is off by at most w, the matrix is off by a matrix
-with a Frobenius norm of at most w sqrt(m), and no eigenvalue is off by more than that.
+Intervals (Weyl): if each of the m released numbers is off by at most w, the matrix is off by a
+matrix with a Frobenius norm of at most w sqrt(m), and no eigenvalue is off by more than that.
 """
 
 import attrs

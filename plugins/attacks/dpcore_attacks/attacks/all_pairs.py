@@ -1,7 +1,7 @@
 """All pairs: of an exact sum, every two records of a block of candidates are compared at once.
 
 What one record moves a sum by is its own contribution, or the difference of two, whatever the other
-records are. So one evaluation of each candidate alone tells the movement of all their pairs. The
+records are. So one evaluation of each candidate by itself says the movement of all their pairs. The
 worst of them are then fired as whole datasets, which is what a finding shows: that the others do
 not matter is a law of its own (`sum.row-wise`), and is not taken for granted there.
 """
@@ -22,13 +22,13 @@ from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case
 
 _ORDERS = {Distance.L1: 1, Distance.L2: 2, Distance.LINF: np.inf}
-_FIRED = 2  # of the farthest pairs, as whole datasets
-_WITH = 3  # records beside the changed one, where their number is free
+_FIRED = 2  # of the most distant pairs, as whole datasets
+_WITH = 3  # records next to the changed one, where their number is free
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Candidates:
-    """Made-up records, each to be evaluated alone.
+    """Synthetic records, each to be evaluated by itself.
 
     Args:
         raw: Shape (k, width). labels: Centred, shape (k,).
@@ -55,7 +55,7 @@ class Candidates:
     def distant_configurations(
         self, case: Case, query: Query, norm: Distance
     ) -> Iterator[Configuration]:
-        """The pairs that move the sum farthest in a norm, as neighbours of whole datasets; none
+        """The pairs that move the sum most distant in a norm, as neighbours of whole datasets; none
         where the query is no exact sum, or the relation fixes a part of a record."""
         relation = case.adjacency
         if not attackable(case, query):
@@ -65,7 +65,7 @@ class Candidates:
             yield self._configuration(old, new, case)
 
     def totals(self, case: Case, query: Query) -> NDArray[np.float64]:
-        """The sum of each candidate alone, flat, shape (k, size); zeros where it fails."""
+        """The sum of each candidate only, flat, shape (k, size); zeros where it fails."""
         assert isinstance(case.learner, SummingLearner), "it is attackable"
         learner, public = copy.deepcopy(case.learner), case.public
         sums = np.zeros((len(self.raw), int(np.prod(query.shape))))
@@ -90,7 +90,7 @@ class Candidates:
             labels=self.labels[kinds],
             counts=np.array([base_size] if base_size else [], dtype=np.intp),
             position=1.0,
-            origin="the farthest of all pairs",
+            origin="the most distant of all pairs",
         )
 
 
@@ -108,8 +108,8 @@ def attackable(case: Case, query: Query) -> bool:
 def distant_pairs(
     totals: NDArray[np.float64], distance: Distance, relation: Adjacency, most: int
 ) -> list[tuple[int, int]]:
-    """(old, new) of the farthest pairs, farthest first, no record twice; under add/remove, of the
-    longest totals, with itself."""
+    """(old, new) of the most distant pairs, most distant first, no record twice; under add/remove,
+    of the longest totals, with itself."""
     if relation.membership:
         # a record that comes or goes moves the sum by its own contribution
         lengths = np.linalg.norm(totals, ord=_ORDERS[distance], axis=1)

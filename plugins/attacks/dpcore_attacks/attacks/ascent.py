@@ -25,7 +25,7 @@ class SearchOverError(Exception):
 
 
 def climb(start: Configuration, score: Score, evaluations: int) -> None:
-    """Raise `score` from `start`; whoever scores remembers the best configuration.
+    """Raise `score` from `start`; anyone who scores remembers the best configuration.
 
     Args:
         evaluations: Roughly how often `score` may be called.
@@ -60,7 +60,7 @@ def _basis(raw: NDArray[np.float64]) -> NDArray[np.float64]:
     """Orthonormal rows that span `raw`, shape (r, width)."""
     _, sizes, rows = np.linalg.svd(raw, full_matrices=False)
     rank = max(1, int((sizes > 1e-9 * max(1.0, sizes[0])).sum()))
-    # a line alone has no angle to search: a second direction comes in
+    # a line by itself has no angle to search: a second direction comes in
     if rank < 2 and raw.shape[1] > 1:
         rank = 2
     return np.asarray(rows[:rank])

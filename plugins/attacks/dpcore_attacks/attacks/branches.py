@@ -26,7 +26,7 @@ def followed(
     """What `work` returns, and which instructions of code in `files` ran on the way.
 
     Args:
-        lines: Tell each instruction's own line, which takes longer, in place of its code's first.
+        lines: Say each instruction's own line, which takes longer, in place of its code's first.
 
     A tracer that is at work already (a debugger's, a coverage tool's) is put back afterwards.
     """
@@ -50,7 +50,7 @@ def followed(
     def trace_call(frame: FrameType, event: str, argument: Any) -> Any:
         if frame.f_code.co_filename not in files:
             return None
-        # instructions tell both branches of a one-line condition apart; lines do not
+        # instructions say both branches of a one-line condition apart; lines do not
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return trace_instruction
 
@@ -67,7 +67,7 @@ def followed(
 def lines_apart(
     works: tuple[Callable[[], object], Callable[[], object]], files: frozenset[str]
 ) -> str:
-    """The first lines of which some instructions run in one of two works alone, in words.
+    """The first lines of which some instructions run in one of two works only, in words.
 
     Empty where the same instructions run in both.
     """

@@ -22,9 +22,9 @@ class Shot:
 
     Args:
         ratio: Movement over claim, or of scores their range over its own claim if that is more;
-            None when a statistic failed and nothing may stand for it.
+            None when a statistic failed and nothing may represent it.
         claimed: The claim for this pair: of a law, what its bound says of the order drawn.
-        inside: Whether the pair satisfies the claim's assumptions; None if nobody can tell.
+        inside: Whether the pair satisfies the claim's assumptions; None if no one can say.
         length: The longer statistic's distance from 0, over the claim.
         failure: How a statistic failed, or empty.
     """
@@ -38,7 +38,7 @@ class Shot:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Target:
-    """One query's claim, at one ask and one value of the secret coins.
+    """One query's claim, at one ask and one value of the secret randomness.
 
     Args:
         query: The query with its `args`.
@@ -68,7 +68,7 @@ class Target:
         ), ""
 
     def fire(self, pair: Pair) -> Shot:
-        """Evaluate both neighbours with the same secret coins."""
+        """Evaluate both neighbours with the same secret randomness."""
         inside = self._inside(pair)
         records_before, records_after = self.drawn_pair(pair)
         (before, first), (after, second) = self.value(records_before), self.value(records_after)
@@ -96,7 +96,7 @@ class Target:
         return self._sample(pair.before, pair.changed), self._sample(pair.after, pair.changed)
 
     def drawn(self, records: Records) -> Records:
-        """What the private function sees of records none of which stands out."""
+        """What the private function sees of records none of which is out."""
         return self._sample(records, 0)
 
     def _sample(self, records: Records, changed: int) -> Records:
@@ -104,7 +104,7 @@ class Target:
         sampling = self.query.sampling
         if sampling is None or not len(records):
             return records
-        # the same draw for both neighbours, so that they differ by the changed record alone
+        # the same draw for both neighbours, so that they differ by the changed record only
         randomness = SecretRandomness.rehearsal(self.draw).sampling(0, self.query.name, 1)
         return draw_with(sampling, records, changed, randomness)
 

@@ -21,7 +21,7 @@ Family = Callable[[Rows, int, np.random.Generator], Iterator[Configuration]]
 
 # of base rows: which length is worst depends on the learner and on the number of records
 _LENGTHS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.005)
-# down to where the square of a gap vanishes beside 1 in floats
+# down to where the square of a gap vanishes next to 1 in floats
 _GAPS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
 _POSITIONS = (1.0, 1.0, 0.0)
 
@@ -62,7 +62,7 @@ def one_direction(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[C
 def near_duplicates(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
     """A row next to a base row, its label flipped: what T1's projection is there for."""
     while True:
-        # 0: beside a random row; 1: beside a long one; 2: on the same line, a little shorter
+        # 0: next to a random row; 1: next to a long one; 2: on the same line, a little shorter
         kind = rng.integers(3)
         point = rows.directions(rng)[0] if kind else 0.8 * rows.anywhere(rng, 1)[0]
         gap = rng.choice(_GAPS) * rng.choice((-1.0, 1.0), rows.width)
@@ -189,7 +189,7 @@ def _configuration(
     kinds = min(len(bases), size)
     counts = np.full(kinds, size // max(kinds, 1), dtype=np.intp)
     if kinds:
-        # half of the time one row stands for nearly all records, and the others for one each
+        # half of the time one row represents nearly all records, and the others for one each
         if kinds > 1 and rng.integers(2):
             counts[:] = 1
         counts[int(rng.integers(kinds))] += size - counts.sum()

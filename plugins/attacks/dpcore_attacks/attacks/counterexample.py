@@ -28,10 +28,10 @@ _KEPT = 50
 
 @attrs.frozen(kw_only=True, eq=False)
 class Counterexample(Shown):
-    """Two made-up neighbouring datasets, and the ask that moved too far between them.
+    """Two synthetic neighbouring datasets, and the query that moved too far between them.
 
     Args:
-        query: Name of the query. arguments: The ask's `args`.
+        query: Name of the query. arguments: The query's `args`.
         records: The part's count or limit in the domain. coins: The public key.
         claimed: What the bound allows. moved: What the statistic did.
         draw: Of the sample or order of the records, if the query has one.
@@ -58,7 +58,7 @@ class Counterexample(Shown):
         return Summary(title="Counterexample", tables=(table,), sentences=(self.describe(),))
 
     def describe(self) -> str:
-        """Which made-up record changed, and from what to what."""
+        """Which synthetic record changed, and from what to what."""
         before, after, changed = self.pair.before, self.pair.after, self.pair.changed
         rows = np.column_stack([after.features, after.labels])
         kinds = len(np.unique(rows, axis=0)) if len(rows) else 0
@@ -78,17 +78,17 @@ class Counterexample(Shown):
         return self.target(case).fire(self.pair)
 
     def branch(self, case: Case) -> str:
-        """Lines of the learner's own code that run for one neighbour alone, in words, or empty."""
+        """Lines of the learner's own code that run for one neighbour only, in words, or empty."""
         target = self.target(case)
         before, after = target.drawn_pair(self.pair)
         files = written(case.learner, case.domain.label_bound).files
         return lines_apart((lambda: target.value(before), lambda: target.value(after)), files)
 
     def target(self, case: Case) -> Target:
-        """The claim that was broken, at the ask and the coins that broke it.
+        """The claim that was broken, at the ask and the randomness that broke it.
 
         Args:
-            case: Learner, bound and adjacency; its size and coins are taken from here.
+            case: Learner, bound and adjacency; its size and randomness is taken from here.
 
         Raises:
             ValueError: the case has no such claim.
@@ -103,7 +103,7 @@ class Counterexample(Shown):
         planned_queries = {query.name: query for query in case.learner.queries(case.public)}
         for query, claim in claims:
             if query.name == self.query and claim.distance == (self.norm or query.distance):
-                # the learner is asked as planned: the norm is the claim's alone
+                # the learner is asked as planned: the norm is the claim's only
                 planned_query = attrs.evolve(planned_queries[query.name], args=self.arguments)
                 return Target(case=case, query=planned_query, claim=claim, draw=self.draw)
         raise ValueError(f"there is no query {self.query!r}")

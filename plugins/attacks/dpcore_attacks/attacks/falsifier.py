@@ -45,7 +45,7 @@ from dpcore_attacks.attacks.source_constants import written, written_path, writt
 from dpcore_attacks.attacks.statistic import Statistic
 from dpcore_attacks.effort import Effort
 
-_CONSTRUCTIONS = 0.4  # share of a claim's pairs that goes into constructions
+_CONSTRUCTIONS = 0.4  # proportion of a claim's pairs that goes into constructions
 _PLACES = 0.1  # share that goes into other places of the changed record
 _PATHS = 0.3  # share that goes into paths
 _FEWEST_PATHS = 6
@@ -122,7 +122,9 @@ def _attack(
     elif isinstance(claim.validity, Refuted):
         unfit = f"it says itself that it is refuted: {claim.validity.reason}"
     elif isinstance(claim, SensitivityDistribution) and not isinstance(case.bound, Pathwise):
-        unfit = "it states a law over orders and makes no claim for one order (method `along`)"
+        unfit = (
+            "it states a distribution over orders and makes no claim for one order (method `along`)"
+        )
     else:
         try:
             queries = queries_of(case, query.name, rng)
@@ -163,7 +165,7 @@ class _Search:
             self._families = (*self._families, partial(written_starts, self._written))
             self._makers = (partial(written_path, self._written),)
         self._round = _EACH * len(self._families)  # constructions between two restarts
-        # a claim holds for every ask, every value of the secret coins and every draw
+        # a claim holds for every query, every value of the secret randomness and every draw
         secrets = [SecretRandomness.rehearsal(k).learner(0, queries[0].name, 1) for k in range(2)]
         draws = range(1 if queries[0].sampling is None else _DRAWS)
         self._targets = [
@@ -221,7 +223,7 @@ class _Search:
                 self._score(start, target)
 
     def _constructions(self) -> None:
-        """As many as their share of the pairs allows."""
+        """As many as their proportion of the pairs allows."""
         while self._pairs < max(_CONSTRUCTIONS * self._limit, self._round):
             self._try(self._attempts)
 
@@ -282,7 +284,7 @@ class _Search:
             return followed(lambda: evaluate(records), files)[1]
 
         adjacency, step = self._case.adjacency, None
-        # every second path follows branches: a small jump may hide beside a larger slope
+        # every second path follows branches: a small jump may hide next to a larger slope
         if branches and files:
             step = branching_step(path, self._rows, adjacency, follow)
         if step is None:
@@ -394,7 +396,7 @@ class _Search:
             moved=ratio * shot.claimed,
             origin=configuration.origin,
         )
-        # nobody can tell whether the assumption holds: the ratio is no violation
+        # no one can say whether the assumption holds: the ratio is no violation
         if shot.inside is None and isinstance(self._claim.validity, Conditional):
             return attrs.evolve(
                 finding,

@@ -40,7 +40,7 @@ def proportion_at_a_point(
             [fraction, 1 - fraction],
             base,
             rng,
-            "a share of the records at one point",
+            "a proportion of the records at one point",
         )
 
 

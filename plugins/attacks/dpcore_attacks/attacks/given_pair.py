@@ -68,7 +68,7 @@ def _labels(records: Records, domain: Domain) -> str:
 
 
 def are_neighbours(pair: Pair, adjacency: Adjacency) -> bool:
-    """Whether the two differ in row `changed` alone, or in that person's rows from there on, and by
+    """Whether the two differ in row `changed` only, or in that person's rows from there on, and by
     no more than the relation allows."""
     before, after, changed, count = pair.before, pair.after, pair.changed, pair.count
     if not (1 <= count <= adjacency.records and 0 <= changed <= len(after) - count):
@@ -106,7 +106,7 @@ def _assumption_misfit(pair: Pair, case: Case) -> str:
         return ""
     bound = case.bound
     if not isinstance(bound, Checkable):
-        return "nobody can tell whether it satisfies what the bound assumes"
+        return "no one can say whether it satisfies what the bound assumes"
     inside = (
         bound.assumption_holds(records, case.learner, case.public)
         for records in (pair.before, pair.after)

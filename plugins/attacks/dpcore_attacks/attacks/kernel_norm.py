@@ -1,4 +1,4 @@
-r"""How far a function moved in the norm of its kernel's space, from the kernel alone.
+r"""How far a function moved in the norm of its kernel's space, from the kernel only.
 
 For expansions :math:`f-g=\sum_i a_iK(x_i,\cdot)`, the squared norm is :math:`a^TKa`. Points that
 both share are merged first, so that what agrees cancels exactly. What rounding may have added is

@@ -18,7 +18,7 @@ ALLOWANCE = 1e-9
 
 
 def measurable(query: Query) -> bool:
-    """Whether values tell the movement: in a kernel's norm only functions do, arrays do not."""
+    """Whether values say the movement: in a kernel's norm only functions do, arrays do not."""
     return query.distance is not Distance.RKHS or isinstance(query, FunctionQuery)
 
 
@@ -29,9 +29,9 @@ def movement(distance: Distance, before: Statistic, after: Statistic, changed: i
         changed: Position of the record that changed, for `psd_rows`.
 
     Raises:
-        ValueError: values of this kind do not tell the distance.
+        ValueError: values of this kind do not say the distance.
     """
-    # the distance of two functions is known in their kernel's norm alone
+    # the distance of two functions is known in their kernel's norm only
     if isinstance(before, Expansion) and isinstance(after, Expansion):
         if distance is not Distance.RKHS:
             raise ValueError(f"{distance} cannot be measured from functions")

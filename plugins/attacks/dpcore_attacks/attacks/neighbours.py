@@ -15,7 +15,7 @@ from dpcore import Adjacency, Records
 from dpcore_attacks.attacks.rows import Rows
 
 _REFINED = 12  # times a way is cut into sixteen: for radii down to 1e-14 of it
-_NEAR = 1e-4  # of the farthest point, how near it is found
+_NEAR = 1e-4  # of the most distant point, how near it is found
 
 
 @attrs.frozen(eq=False)
@@ -25,8 +25,8 @@ class Configuration:
     Args:
         raw: Shape (k + 2, width): k base rows, the changing row, and what it becomes.
         labels: Centred, shape (k + 2,).
-        counts: How often each base row stands in both datasets, shape (k,).
-        position: Where the changing row stands, in [0, 1]: 0 first, 1 last.
+        counts: How often each base row is in both datasets, shape (k,).
+        position: Where the changing row is, in [0, 1]: 0 first, 1 last.
         origin: Name of the construction it came from.
         several: What a person's records are: all the changing row; `opposed`, that row times 1, -1,
             1/2, -1/2, ..., which come or go; or `spread`, that row times equally spaced numbers
@@ -108,7 +108,7 @@ def _person(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> P
 
 
 def _of_one_person(rows: Rows, adjacency: Adjacency, base_size: int) -> int:
-    """As many records as one person may have, beside so many of others."""
+    """As many records as one person may have, next to so many of others."""
     limit = rows.domain.at_most
     return adjacency.records if limit is None else max(1, min(adjacency.records, limit - base_size))
 
@@ -185,7 +185,9 @@ def _constrain(
 def _pull_back(
     start: NDArray[np.float64], end: NDArray[np.float64], rows: Rows, radius: float
 ) -> NDArray[np.float64]:
-    """The farthest point on the way from `start` to `end` that stays within `radius`, encoded."""
+    """The most distant point on the way from `start` to `end` that stays within `radius`,
+    encoded.
+    """
     if radius == 0:
         return start
     low, high = 0.0, 1.0

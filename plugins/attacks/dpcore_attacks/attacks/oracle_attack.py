@@ -1,4 +1,5 @@
-"""Attacks on oracles: ask about two functions, tell them apart, and compare with what was claimed.
+"""Attacks on oracles: ask about two functions, distinguish them , and compare with what was
+claimed.
 
 Two functions at a known distance stand behind the same mechanism. Each *game* asks an oracle, at
 points fixed or chosen from its answers, and ends with one number, the more of it the more likely
@@ -70,7 +71,7 @@ class Duel:
     def claimed(self, epsilon: float) -> float:
         """The largest delta that the composed events allow."""
         event = self.mechanism.event(self.query, self.sensitivity)
-        # all asks that are paid for, whether or not a game uses them
+        # all queries that are paid for, whether or not a game uses them
         composition = repeated(event, self.mechanism.query_count)
         return max(composition.curve.upper_at(epsilon, direction) for direction in Direction)
 
@@ -209,7 +210,7 @@ def _adaptive_questions(
 ) -> Game:
     """The first answer decides where to go on, the next one where to look again."""
     ends = duel.before(worst[None, :])[0], duel.after(worst[None, :])[0]
-    # branches depend on answers alone: an analyst sees nothing else
+    # branches depend on answers only: an analyst sees nothing else
     middle = (ends[0] + ends[1]) / 2
 
     def play(oracle: Oracle) -> Transcript:
@@ -246,17 +247,17 @@ def _scores(
 class _Rule:
     """Linear discriminant in each branch, with the branch's own odds.
 
-    A direction without noise in which the means differ tells everything: variances are kept from
-    0 by a tiny ridge alone.
+    A direction without noise in which the means differ says everything: variances are kept from
+    0 by a tiny ridge only.
     """
 
     def __init__(self, by_function: list[list[Transcript]]) -> None:
         self._parts: dict[int, tuple[NDArray[np.float64], float]] = {}
         for branch in {branch for side in by_function for _, branch in side}:
             sides = [np.array([a for a, b in side if b == branch]) for side in by_function]
-            # which branch was reached tells something too; the ones keep the odds finite
+            # which branch was reached says something too; the ones keep the odds finite
             odds = math.log((len(sides[1]) + 1) / (len(sides[0]) + 1))
-            # too few transcripts for a direction: the odds alone are the score
+            # too few transcripts for a direction: the odds by itself are the score
             if min(len(side) for side in sides) < 2:
                 shape = next(a.shape for side in by_function for a, b in side if b == branch)
                 self._parts[branch] = np.zeros(shape), odds

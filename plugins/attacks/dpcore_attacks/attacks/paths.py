@@ -23,7 +23,7 @@ from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.statistic import Statistic, is_numeric, steps_of
 
 Value = Callable[[Records], Statistic | None]
-"""The statistic of made-up records; None where it failed."""
+"""The statistic of synthetic records; None where it failed."""
 
 _KINDS = 200  # different rows of a data set
 _FEW = (1, 2, 3, 5, 8, 12, 25)
@@ -42,7 +42,7 @@ class Path:
         raw: Of the kinds, shape (kinds, width). labels: In units of the label bound.
         old, new: Kind of each record that changes; under add/remove `old` is not looked at.
         rest: Kinds of the records that stay.
-        position: Where the changing record stands, in [0, 1].
+        position: Where the changing record is, in [0, 1].
     """
 
     raw: NDArray[np.float64]

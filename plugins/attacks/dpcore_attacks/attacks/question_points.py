@@ -20,7 +20,7 @@ def question_points(case: Case, pair: Pair, most: int, seed: int = 0) -> NDArray
     """Of the pair's own rows, corners and random rows, encoded; shape (k, p), k <= `most`.
 
     Half of them lie where the two functions differ most, half where they differ least: a difference
-    of two answers tells as much as either, and more where their noise is shared.
+    of two answers says as much as either, and more where their noise is shared.
     """
     rng, rows = np.random.default_rng(seed), Rows(case.domain)
     pair_rows = np.unique(np.vstack([pair.before.features, pair.after.features]), axis=0)
@@ -38,7 +38,7 @@ def question_points(case: Case, pair: Pair, most: int, seed: int = 0) -> NDArray
 
 def functions_of(case: Case, query: Query, pair: Pair) -> tuple[Expansion, ...]:
     """What a learner of functions fits on either neighbour."""
-    # one value of the secret coins for both: the functions differ by the records alone
+    # one value of the secret randomness for both: the functions differ by the records only
     randomness = SecretRandomness.rehearsal(0).learner(0, query.name, 1)
     values = (
         compute(case.learner, query, records, case.public, randomness)

@@ -11,7 +11,7 @@ from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case
 
-_ANYWHERE = 30  # random rows of the domain to ask at, besides the records of the pair
+_ANYWHERE = 30  # random rows of the domain to ask at, also the records of the pair
 
 
 @attrs.frozen(kw_only=True)
@@ -28,7 +28,7 @@ class ReleaseFinding:
 
     @property
     def broken(self) -> bool:
-        """Whether answers tell neighbours apart by more than is claimed."""
+        """Whether answers distinguish neighbours  by more than is claimed."""
         return self.breach.broken
 
     def to_dict(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Rows: made-up records that a domain can really hold.
+"""Rows: synthetic records that a domain can really hold.
 
 A row is searched for as one raw number per encoded column, and goes through `project_table` like
 any user's row would. So no attack uses a record that a run could not see, whatever the encoding.
@@ -25,7 +25,7 @@ class Rows:
 
     A range reads its entry as a position between its ends, and a second one above 1/2 as missing;
     two categories read its sign; a list of categories the largest of its entries. Small entries
-    stand for an unknown category.
+    represent an unknown category.
     """
 
     domain: Domain

@@ -41,7 +41,7 @@ _KEPT = 12  # asks of one query that are attacked
 
 @runtime_checkable
 class Checkable(Protocol):
-    """A conditional bound that can tell, on made-up records, whether its assumption holds.
+    """A conditional bound that can say, on synthetic records, whether its assumption holds.
 
     No run ever calls this: an assumption tested on real records would itself be a release.
     """
@@ -52,7 +52,7 @@ class Checkable(Protocol):
 
 @runtime_checkable
 class Pathwise(Protocol):
-    """A bound that states a law over orders, and what it claims of one order."""
+    """A bound that states a distribution over orders, and what it claims of one order."""
 
     def along(
         self, query: Query, learner: Any, public: Public, order: NDArray[np.intp], changed: int
@@ -62,7 +62,7 @@ class Pathwise(Protocol):
 
 
 def seen(query: Query, records: Records, seed: int = 0) -> Records:
-    """What an ask's private function would see of made-up records, at known coins."""
+    """What a query's private function would see of synthetic records, at known randomness."""
     if query.sampling is None:
         return records
     randomness = SecretRandomness.rehearsal(seed)
@@ -118,7 +118,7 @@ class Case:
     def claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
         """Every planned query in each of its norms, with its bound there; or why there is none.
 
-        A bound may refuse a further norm: the query's own distance alone is needed.
+        A bound may refuse a further norm: the query's own distance by itself is needed.
         """
         planned_claims = []
         try:
@@ -170,7 +170,7 @@ class Case:
 def conversation(
     case: Case, answers: Iterator[NDArray[Any]] | None, rng: np.random.Generator, scale: float
 ) -> Iterator[tuple[Any, Query, Answer]]:
-    """Drive the public state machine with made-up answers: (state before, ask, answer).
+    """Drive the public state machine with synthetic answers: (state before, ask, answer).
 
     Args:
         answers: Values to give, in order; random ones of size `scale` if None.
@@ -185,7 +185,8 @@ def conversation(
     while (query := learner.ask(state)) is not None:
         numbers[query.name] = numbers.get(query.name, 0) + 1
         value = made_up(query, rng, scale) if answers is None else next(answers)
-        # as a run would answer, number, mechanism and noise law included: only the value is made up
+        # as a run would answer, number, mechanism and noise distribution included: only the value
+        # is made up
         answer = Answer(
             query=query,
             number=numbers[query.name],
@@ -238,7 +239,7 @@ def queries_of(case: Case, name: str, rng: np.random.Generator) -> list[Query]:
         planned_queries = [
             query for _, query, _ in conversation(case, None, rng, scale) if query.name == name
         ]
-        # a single ask without arguments does not depend on answers
+        # a single query without arguments does not depend on answers
         if len(planned_queries) == 1 and planned_queries[0].args is None:
             return planned_queries
         # the first, the last and two at random: arguments drift from ask to ask

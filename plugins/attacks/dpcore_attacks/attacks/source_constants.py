@@ -54,7 +54,7 @@ def written(component: Any, label_bound: float) -> Written:
     functions = [*_functions(component if isinstance(component, type) else type(component))]
     numbers_of = ((*_of_code(f.__code__), *_closure_numbers(f)) for f in functions)
     values = dict.fromkeys([*_fields(component), *chain.from_iterable(numbers_of)])
-    # a number may be in units of rows or of labels, and stand for either sign; order is kept
+    # a number may be in units of rows or of labels, and represent either sign; order is kept
     numbers = dict.fromkeys(
         sign * number / unit
         for number in values

@@ -30,9 +30,9 @@ def steps_of(process: Process) -> NDArray[np.float64]:
 def compute(
     learner: AnyLearner, query: Query, records: Records, public: Public, secret: LearnerRandomness
 ) -> Statistic:
-    """The value of `query` on made-up records."""
+    """The value of `query` on synthetic records."""
     value = learner.statistic(query, records, public, secret)
-    # a copy: a learner may reuse its own array at the next ask
+    # a copy: a learner may reuse its own array at the next query
     return value if isinstance(value, Expansion | Process) else np.array(value)
 
 

@@ -1,9 +1,9 @@
 """The worst pair of a finding, if runs can be sampled on it; else the worst that they can.
 
 Where a bound is broken by a nearly singular system, the statistic is decided by rounding, and so by
-the order of the records: two neighbours move apart and nobody can say where either lies. Such a
-pair breaks a bound and tells an audit nothing. Nor does one that moves a thousand times too far
-tell more than one that moves fifty times too far.
+the order of the records: two neighbours move apart and no one can say where either lies. Such a
+pair breaks a bound and says an audit nothing. Nor does one that moves a thousand times too far
+say more than one that moves fifty times too far.
 """
 
 import math
@@ -26,7 +26,7 @@ from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case
 
 _STEADY = 1e-3  # of the movement: what another order of the records may change
-_ENOUGH = 1e3  # a movement over claim beyond which more tells nothing
+_ENOUGH = 1e3  # a movement over claim beyond which more reveals nothing
 _TRIED = 40  # constructions, where a finding's own pair is not steady
 _REGULAR = 4  # of them, without duplicates
 
@@ -60,7 +60,7 @@ def worst_pair(finding: Finding, seed: int = 0) -> WorstPair | None:
     )
     query = attrs.evolve(query, args=example.arguments)
     target = Target(case=finding.case, query=query, claim=finding.claim)
-    # runs draw records or orders anew: the pair must be told apart through that
+    # runs draw records or orders anew: the pair must be distinguished through that
     if query.sampling is not None:
         return _least_random_pair(target, seed)
     # a broken claim about products shows best where the matrix of one neighbour is singular
@@ -82,9 +82,9 @@ def _is_gram(target: Target, pair: Pair) -> bool:
 
 
 def _duplicate_pair(case: Case, target: Target, seed: int) -> WorstPair:
-    """A record that stands twice, and one copy moved as far as the relation lets it.
+    """A record that occurs twice, and one copy moved as far as the relation lets it.
 
-    Whoever bounds a matrix of products by its movement alone forgets where it is singular.
+    Anyone who bounds a matrix of products by its movement by itself forgets where it is singular.
     """
     rows, rng = Rows(case.domain), np.random.default_rng(seed)
     kinds = max(1, _base_size(case))
@@ -99,7 +99,7 @@ def _duplicate_pair(case: Case, target: Target, seed: int) -> WorstPair:
         labels=labels,
         counts=np.ones(kinds, dtype=np.intp),
         position=1.0,
-        origin="a record that stands twice",
+        origin="a record that occurs twice",
     )
     pair = pair_of(configuration, rows, case.adjacency)
     shot = target.fire(pair)
@@ -127,7 +127,7 @@ def _least_random_pair(target: Target, seed: int) -> WorstPair | None:
             continue
         if ends[0] is None or ends[1] is None:
             continue
-        # how far another draw alone moves the first neighbour: noise beside the mechanism's
+        # how far another draw by itself moves the first neighbour: noise next to the mechanism's
         disturbance = float(np.linalg.norm(ends[0] - ends[1]))
         worth = shot.ratio / (1 + disturbance / target.claim.largest)
         if best is None or worth > best[0]:
@@ -147,7 +147,7 @@ def _constructions(
 
 
 def _base_size(case: Case) -> int:
-    """Records beside the changed one, at most 20 where their number is private."""
+    """Records next to the changed one, at most 20 where their number is private."""
     return case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
 
 

@@ -1,7 +1,7 @@
-"""The file of audits beside a spec: what was audited at exactly this plan, and what came of it.
+"""The file of audits next to a spec: what was audited at exactly this plan, and what came of it.
 
-`quickstart.yaml` has `quickstart.audit.json`. It is about made-up records and public facts only. An
-audit counts for the plan whose lock it names; at any other it is not shown. None is ever removed
+`quickstart.yaml` has `quickstart.audit.json`. It is about synthetic records and public facts only.
+An audit counts for the plan whose lock it names; at any other it is not shown. None is ever removed
 for a later one that found less.
 """
 
@@ -41,7 +41,7 @@ class Audited(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         plan: SHA-256 of the lock that it was of.
-        date: ISO 8601. samples: Of either neighbour. pair: Where the made-up pair came from.
+        date: ISO 8601. samples: Of either neighbour. pair: Where the synthetic pair came from.
     """
 
     plan: str
@@ -64,12 +64,13 @@ class Audited(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (
             f"audited: epsilon >= {best.epsilon_at_least:.4g} of claimed "
             f"{best.claimed_epsilon:.4g} at {100 * self.confidence:g} % ({best.claim}; "
-            f"{self.samples} samples of either of two made-up neighbours), on {self.date}{verdict}"
+            f"{self.samples} samples of either of two synthetic neighbours), on "
+            f"{self.date}{verdict}"
         )
 
 
 def audit_path(spec_path: Path) -> Path:
-    """Beside the spec: `quickstart.yaml` has `quickstart.audit.json`."""
+    """Next to the spec: `quickstart.yaml` has `quickstart.audit.json`."""
     return spec_path.with_name(f"{spec_path.stem}.audit.json")
 
 
@@ -91,7 +92,7 @@ def audited(run: RunAudit, lock: Lock, today: datetime.date) -> Audited:
             AuditedClaim(
                 claim=audit.claim.describe(),
                 finding=audit.claim.finding(audit.measured.strength),
-                # a curve claims strength 0, and its violation is no epsilon: 0 stands for none
+                # a curve claims strength 0, and its violation is no epsilon: 0 represents none
                 epsilon_at_least=audit.epsilon if audit.claim.claimed > 0 else 0.0,
                 claimed_epsilon=audit.claimed_epsilon,
                 refuted=audit.broken,

@@ -21,7 +21,7 @@ from dpcore_attacks.audits.distinguisher import Distinguisher, distinguishers
 from dpcore_attacks.audits.thresholds import Measured, Threshold, choose, measure
 
 LEARNING = (0.02, 0.1)
-"""Share of the samples on which distinguishers are learned: of one column, and of more."""
+"""Proportion of the samples on which distinguishers are learned: of one column, and of more."""
 
 CHOOSING = 0.2
 """Share on which distinguisher and threshold are chosen."""

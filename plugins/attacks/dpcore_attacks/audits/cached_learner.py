@@ -1,7 +1,7 @@
 """`cached_learner`: compute the same statistic once for many runs on equal records.
 
-A statistic is remembered where nothing it may depend on changes from run to run: the ask carries no
-arguments, the secret coins were not read, and the order of the records does not matter.
+A statistic is remembered where nothing it may depend on changes from run to run: the query carries
+no arguments, the secret randomness were not read, and the order of the records does not matter.
 """
 
 import copy
@@ -21,7 +21,7 @@ _SAME = 1e-9  # relative difference of two statistics that counts as rounding
 
 
 class _ReadSpy:
-    """Learner coins that notice being read."""
+    """Learner randomness that notice being read."""
 
     def __init__(self, randomness: LearnerRandomness) -> None:
         self._randomness, self.was_read = randomness, False
@@ -43,7 +43,7 @@ def fixed_statistics(
     # reversed: no order of the records is farther from their own
     shuffled = records.take(np.arange(len(records))[::-1])
     for query in learner.queries(public):
-        # The runtime draws anew for every ask, and a mechanism steps a process in every run.
+        # The runtime draws anew for every query, and a mechanism steps a process in every run.
         if query.sampling is not None or isinstance(query, ProcessQuery):
             continue
         spy = _ReadSpy(SecretRandomness.rehearsal(0).learner(0, query.name, 1))
@@ -69,7 +69,7 @@ def remembering(learner: AnyLearner, fixed: Mapping[str, Any]) -> Private:
     """The learner's private function, with what is `fixed` taken from there."""
 
     def compute(query: Query, records: Records, public: Public, secret: LearnerRandomness) -> Any:
-        # an ask with arguments is another statistic than the one remembered
+        # a query with arguments is another statistic than the one remembered
         if query.args is None and query.name in fixed:
             return fixed[query.name]
         return copy.deepcopy(learner).statistic(query, records, public, secret)

@@ -30,7 +30,7 @@ from dpcore.rounding import up
 
 _DELTAS = np.geomspace(1e-9, 0.5, 40)
 _EPSILONS = np.concatenate([[0.0], np.geomspace(0.02, 12.0, 39)])
-_FAINTEST = 1e-12  # stands for delta = 0 where a Gaussian's epsilon is asked for
+_FAINTEST = 1e-12  # represents delta = 0 where a Gaussian's epsilon is asked for
 
 
 class Claim(ABC):
@@ -100,7 +100,7 @@ class GaussianDP(Claim):
         return self.mu
 
     def strength(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The distance of two unit Gaussians that a threshold tells apart as well."""
+        """The distance of two unit Gaussians that a threshold distinguishes as well."""
         return gaussian_distance(p, q)
 
     def as_epsilon(self, strength: float) -> float:

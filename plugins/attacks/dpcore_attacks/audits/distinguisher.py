@@ -1,4 +1,4 @@
-r"""Distinguishers: scores by which samples of two neighbours are told apart.
+r"""Distinguishers: scores by which samples of two neighbours are distinguished.
 
 Candidates are every column of the features by itself (a log-likelihood ratio where the noise is
 known) and two that are learned: the linear discriminant
@@ -63,7 +63,7 @@ def _discriminant(
     mean_difference = second.mean(axis=0) - first.mean(axis=0)
     within = _covariance(first) + _covariance(second)
     values, vectors = np.linalg.eigh(within)
-    # a direction without variance that differs gets a huge weight: it tells all
+    # a direction without variance that differs gets a huge weight: it says all
     floor = _SMALLEST * max(float(values[-1]), 1e-280)
     weights = vectors @ ((vectors.T @ mean_difference) / np.maximum(values, floor))
     return lambda rows: prepare(rows) @ weights

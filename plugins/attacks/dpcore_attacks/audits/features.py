@@ -1,6 +1,6 @@
-r"""Features: an answer as a few numbers that tell two neighbours apart.
+r"""Features: an answer as a few numbers that distinguish two neighbours .
 
-With v and v' the statistics of both neighbours at an ask, computed at known coins, and x the
+With v and v' the statistics of both neighbours at a query, computed at known randomness, and x the
 answer, the log-likelihood ratios of the common noises are, up to a positive factor,
 
 * Gaussian: :math:`\langle x-(v+v')/2,\,v'-v\rangle`;
@@ -11,7 +11,7 @@ answer, the log-likelihood ratios of the common noises are, up to a positive fac
 a coordinate that got no noise lies exactly at v or at v'. A matrix of samples of a singular v has
 an eigenvalue 0, and one of a v with two equal rows has two equal rows, in whatever order they come:
 the least :math:`x_{ii}+x_{jj}-2x_{ij}` is 0. Asks are added up with the weight that their
-noise gives them. Any function of public answers is a valid feature: these are the most telling ones
+noise gives them. Any function of public answers is a valid feature: these are the most saying ones
 where the noise is of their kind.
 """
 
@@ -37,7 +37,7 @@ _EXACT = 1e-9  # of the claim: nearer than that counts as no noise
 
 
 class Comparison:
-    """Features of one ask's answers; it remembers what only the statistics determine."""
+    """Features of one query's answers; it remembers what only the statistics determine."""
 
     def __init__(self, planned_query: PlannedQuery) -> None:
         self._ask, self._unit, self._weight = (
@@ -61,7 +61,7 @@ class Comparison:
         """
         from_before, from_after = value - before, value - after
         step, exact = after - before, _EXACT * self._unit
-        # where the pair agrees, a coordinate without noise tells nothing
+        # where the pair agrees, a coordinate without noise reveals nothing
         differs = np.abs(step) > exact
         at_after = np.count_nonzero(differs & (np.abs(from_after) <= exact))
         at_before = np.count_nonzero(differs & (np.abs(from_before) <= exact))
@@ -90,7 +90,7 @@ class Comparison:
         All but `noise_free` are 0 unless the statistics are symmetric matrices.
         """
         if self._pair is None or self._pair[0] is not before or self._pair[1] is not after:
-            # it depends on the two statistics alone, which are the same arrays in most runs
+            # it depends on the two statistics only, which are the same arrays in most runs
             self._pair, self._inverses = (before, after), self._inverse_difference(before, after)
         if not self._inverses.size:
             return 0.0, noise_free, 0.0, 0.0
@@ -124,7 +124,7 @@ def _closest(matrix: NDArray[np.float64]) -> float:
 
 
 def strength(planned_query: PlannedQuery) -> float:
-    """How much one ask tells: its event's mu, else a pure epsilon, else sqrt(2 rho), else 1.
+    """How much one query tells: its event's mu, else a pure epsilon, else sqrt(2 rho), else 1.
 
     It weighs asks against each other, and no claim rests on it.
     """

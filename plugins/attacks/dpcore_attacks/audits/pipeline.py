@@ -1,8 +1,9 @@
-"""Pipeline: a whole run, sampled on two made-up neighbours through the runtime's own private path.
+"""Pipeline: a whole run, sampled on two synthetic neighbours through the runtime's own private
+path.
 
-Every sample is a rehearsal with coins of its own: shuffle, private function, mechanism, public part
-and all. What it yields are features of the public answers; nothing that the public does not see
-goes into them.
+Every sample is a rehearsal with randomness of its own: shuffle, private function, mechanism, public
+part and all. What it yields are features of the public answers; nothing that the public does not
+see goes into them.
 """
 
 import copy
@@ -27,9 +28,9 @@ from dpcore_attacks.audits.features import NAMES, Comparison
 RAW = 16
 """Real coordinates of all answers together that are features themselves, if there are no more."""
 
-_REFERENCE = SecretRandomness.rehearsal(0)  # known coins, at which features compare statistics
+_REFERENCE = SecretRandomness.rehearsal(0)  # known randomness, at which features compare statistics
 _EARLY = 100  # samples a side, after which a run that always fails is given up
-_FAILED = len(NAMES)  # the column that tells whether a run failed
+_FAILED = len(NAMES)  # the column that says whether a run failed
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -49,7 +50,7 @@ class Pipeline:
         changed: Row of the record that changed or came: where the runtime draws records or their
             order, features compare the neighbours at a draw in which it takes part.
         points: By the name of each function release, encoded points that are asked about.
-        seed: Of the coins of all samples.
+        seed: Of the randomness of all samples.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Pipeline:
         points: Mapping[str, NDArray[np.float64]] | None = None,
         seed: int = 0,
     ) -> None:
-        # What is told of a hold-out has no records here, nor has what starts from it.
+        # What is reported of a hold-out has no records here, nor has what starts from it.
         absent: set[str] = set()
         for entry in schedule.releases:
             if entry.release.of is not None or absent & {*entry.release.inputs}:
@@ -85,7 +86,7 @@ class Pipeline:
             "whether the run failed",
             *(f"coordinate {k}" for k in range(self._raw)),
         )
-        # a private look is not sampled, though it is claimed: that errs towards no alarm
+        # a paid evaluation is not sampled, though it is claimed: that errs towards no alarm
         self._releases, self._domain = isolate(releases), schedule.request.domain
         self._stand_ins = tuple(
             {
@@ -97,7 +98,7 @@ class Pipeline:
 
     def draw(self, side: int, number: int) -> NDArray[np.float64]:
         """The features of one run: 0 is `before`, 1 `after`. Equal numbers give equal runs."""
-        # coins of its own for each run of each neighbour: samples must be independent
+        # randomness of its own for each run of each neighbour: samples must be independent
         secret = SecretRandomness.rehearsal((self._seed << 40) + 2 * number + side + 1)
         records = self._pair[side]
         # a run shuffles its records; where every statistic is remembered that changes nothing
@@ -137,7 +138,7 @@ class Pipeline:
             count = len(rows[0])
             progress(count)
             if count == min(samples, _EARLY) and all(row[_FAILED] for side in rows for row in side):
-                raise ReleaseError("every run on the made-up records failed: nothing to audit")
+                raise ReleaseError("every run on the synthetic records failed: nothing to audit")
         return Samples(before=np.array(rows[0]), after=np.array(rows[1]), names=self._names)
 
     def _row(
@@ -155,7 +156,7 @@ class Pipeline:
 
 
 class _Teller:
-    """One release: what its statistics are, and what its answers tell about them."""
+    """One release: what its statistics are, and what its answers say about them."""
 
     def __init__(
         self,
@@ -226,12 +227,12 @@ class _Teller:
         return total, np.concatenate(values) if values else np.empty(0)
 
     def _neighbours(self, query: Query) -> Iterator[Records]:
-        """Both neighbours as the private function sees them, at known coins."""
+        """Both neighbours as the private function sees them, at known randomness."""
         for records in self._pair:
             if query.sampling is None:
                 yield records
             else:
-                # known coins: a feature is a function of public answers and made-up records alone
+                # known coins: a feature is a function of public answers and synthetic records only
                 randomness = _REFERENCE.sampling(0, query.name, 1)
                 yield draw_with(query.sampling, records, self._changed, randomness)
 

@@ -81,31 +81,32 @@ def audit_run(
     progress: Callable[[int], None] = lambda count: None,
     searched: Callable[[], None] = lambda: None,
 ) -> RunAudit:
-    """Sample a priced run on made-up neighbours and test its claims.
+    """Sample a priced run on synthetic neighbours and test its claims.
 
     Args:
         plan: As priced, or as priced for a reproduction.
         effort: Its pairs are searched, shared equally by the releases; its samples are drawn of
             either neighbour. The default effort if None.
         confidence: Probability, at least, that no stated bound exceeds the truth.
-        seed: Of the search and of every sample's coins.
+        seed: Of the search and of every sample's randomness.
         given: A saved pair to sample instead of searching for one.
         progress: Called with the number of samples a side so far, from 0 on.
         searched: Called after each query of each release, while the pair is searched for.
 
     Raises:
         NoClaimError: no pair is known that satisfies what the bounds assume, or the claim is a
-            probability over public coins.
+            probability over public randomness.
         SpecError: the given pair is no evidence about this plan.
     """
     effort = effort or Effort()
     randomness = need_value(
         plan.randomness,
         NoClaimError,
-        "nothing can be audited: the claim is a probability over public coins, and runs at any "
+        "nothing can be audited: the claim is a probability over public randomness, and runs at "
+        "any "
         "one of them are no evidence about it",
     )
-    # equal shares: which release moves farthest is not known beforehand
+    # equal shares: which release moves most distant is not known beforehand
     searching = effort.share(len(plan.schedule.releases))
     cases = {scheduled.name: Case.of(plan, scheduled) for scheduled in plan.schedule.releases}
     pairs: list[WorstPair] = []
@@ -124,7 +125,7 @@ def audit_run(
     need(
         pairs, NoClaimError, f"nothing can be audited: {'; '.join(reasons) or 'no pair was found'}"
     )
-    # a pair about a singular matrix comes first: no ratio measures what it tells
+    # a pair about a singular matrix comes first: no ratio measures what it says
     best = max(pairs, key=lambda candidate: (candidate.singular, candidate.ratio))
     points = {
         scheduled.name: question_points(
@@ -171,7 +172,7 @@ def runs_within(plan: Plan, samples: int) -> int:
 
 
 def affordable_runs(plan: Plan, samples: int) -> int:
-    """How many runs an audit draws if it is told none: as many as they are worth, at least fifty.
+    """How many runs an audit draws if it is given none: as many as they are worth, at least fifty.
 
     Where questions depend on earlier answers, no statistic is the same in two runs, and every
     sample computes three: its own, and both neighbours' at its questions.
@@ -186,10 +187,10 @@ def affordable_runs(plan: Plan, samples: int) -> int:
 def plan_claims(plan: Plan) -> tuple[Claim, ...]:
     """The quoted (epsilon, delta) and the whole curve of a plan's composition.
 
-    A private look is part of the claim and not of what is sampled: that errs towards no alarm.
+    A paid evaluation is part of the claim and not of what is sampled: that errs towards no alarm.
     """
     queries = plan.schedule.queries
-    # the claim is of all planned asks, and a run may make fewer
+    # the claim is of all planned queries, and a run may make fewer
     events = [(query.event(), query.charged) for query in queries]
     accountant = compose(queries, AutoAccountant(plan.request.adjacency))
     return claims_of(events, accountant, plan.guarantee.epsilon, plan.guarantee.delta)

@@ -89,7 +89,7 @@ def choose(
 
     A count k of n here predicts a frequency in the test whose variance is that of :math:`nt/(n+t)`
     samples: the strength at that many, with half a hit added to the unlikely side, is compared.
-    It steers power alone.
+    It steers power only.
 
     Returns:
         The threshold, and that strength.
@@ -98,7 +98,7 @@ def choose(
     # two frequencies differ with variance 1/n + 1/t, that of nt/(n + t) samples
     worth = count * testing / (count + testing)
     best = Threshold(np.inf, below=False, reversed=False), -np.inf
-    # geometric from either end: at a small delta the most telling events are rare
+    # geometric from either end: at a small delta the most saying events are rare
     ranks = np.unique(np.geomspace(1, 2 * count, _CUTS).astype(np.intp)) - 1
     merged = np.sort(np.concatenate([before, after]))
     cuts = np.unique(merged[np.unique(np.concatenate([ranks, 2 * count - 1 - ranks]))])
@@ -107,7 +107,7 @@ def choose(
         counts = [_hits(scores, cuts, below) for scores in (sorted_before, sorted_after)]
         for swapped in (False, True):
             likely, unlikely = counts[::-1] if swapped else counts
-            # expected counts stand for counts: they choose, and are no evidence
+            # expected counts represent counts: they choose, and are no evidence
             p = at_least(likely / count * worth, worth, error / 2)
             q = at_most(np.minimum((unlikely + 0.5) / count, 1.0) * worth, worth, error / 2)
             strengths = claim.strength(p, q)

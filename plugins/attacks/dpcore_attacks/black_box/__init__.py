@@ -1,1 +1,1 @@
-"""Attacks on code of any library: a callable, a claim, and neighbours, judged by samples alone."""
+"""Attacks on code of any library: a callable, a claim, and neighbours, judged by samples only."""

@@ -1,4 +1,4 @@
-"""Attack any function by its answers alone: words are drawn, an event is learnt, and counted anew.
+"""Attack any function by its answers only: words are drawn, an event is learnt, and counted anew.
 
 The answers of the tested pair are cut in halves. On the first, columns and scores are learnt and
 one event is chosen; on the second it is counted, and Clopper-Pearson ends of both counts refute the
@@ -49,7 +49,7 @@ class _Sampler:
     def draw(self, pair: Pair, count: int) -> tuple[list[Word], list[Word]]:
         """So many words of either neighbour, in a random order of calls."""
         words: tuple[list[Word], list[Word]] = ([], [])
-        # A function that counts its calls must not seem to tell the neighbours apart.
+        # A function that counts its calls must not seem to distinguish the neighbours .
         for first in self.generator.integers(2, size=count).tolist():
             for side in (first, 1 - first):
                 words[side].append(self._word(pair[side]))
@@ -195,7 +195,7 @@ def _audit(words: tuple[list[Word], list[Word]], claim: Claim, error: float) -> 
     eighth, half = len(words[0]) // 8, len(words[0]) // 2
     columns = Columns.learnt(words[0][:eighth], words[1][:eighth])
     before, after = (columns.rows(side[eighth:]) for side in words)
-    # A column that never moves tells nothing, and no direction can be learnt of it.
+    # A column that never moves reveals nothing, and no direction can be learnt of it.
     learning = np.vstack([before[: half - eighth], after[: half - eighth]])
     sensitive = (learning != learning[0]).any(axis=0)
     sensitive[0] |= not sensitive.any()

@@ -101,7 +101,7 @@ def _mapped_claim(
 def _of_jax_privacy(config: Any, relation: str, delta: float) -> tuple[float, float]:
     """Of an execution plan's configuration, by the accountant that says which neighbours it means.
 
-    The plan alone says no relation: its noise is scaled for that of the configuration.
+    The plan by itself says no relation: its noise is scaled for that of the configuration.
     """
     if not hasattr(config, "accountant"):
         raise TypeError("a plan says no relation: hand over its configuration")
@@ -117,7 +117,7 @@ def _of_jax_privacy(config: Any, relation: str, delta: float) -> tuple[float, fl
 def _of_smartnoise(reader: Any, relation: str, delta: float) -> tuple[float, float]:
     """Of a reader, what its odometer says that all of its queries spent."""
     if not hasattr(reader, "odometer"):
-        # A claim that is too small would be refuted though nobody makes it.
+        # A claim that is too small would be refuted though no one makes it.
         raise TypeError("its epsilon is that of one column of a query: hand over the reader")
     _require_add_remove(relation)
     epsilon, delta = reader.odometer.spent
@@ -127,7 +127,7 @@ def _of_smartnoise(reader: Any, relation: str, delta: float) -> tuple[float, flo
 
 
 def _of_pipeline_dp(budget: Any, relation: str, delta: float) -> tuple[float, float]:
-    """Of a budget accountant, all that a pipeline may spend: no public name tells it."""
+    """Of a budget accountant, all that a pipeline may spend: no public name says it."""
     _require_add_remove(relation)
     return budget._total_epsilon, budget._total_delta
 

@@ -27,7 +27,7 @@ class ClaimUnderTest:
     """A function, its claim, and how it is attacked.
 
     Args:
-        options: What `attack` takes besides.
+        options: What `attack` takes also.
     """
 
     release: Release
@@ -97,7 +97,7 @@ def read_claim(
     """
     request = (str(relation), distance, delta)
     try:
-        # Where the library is installed elsewhere, numbers alone come back.
+        # Where the library is installed elsewhere, numbers only come back.
         is_elsewhere = isinstance(subject, Elsewhere)
         numbers = subject(request) if is_elsewhere else stated_claim(subject, request)
     except (TypeError, AttributeError, RefusedElsewhereError) as error:

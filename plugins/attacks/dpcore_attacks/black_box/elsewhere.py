@@ -1,6 +1,6 @@
 """Elsewhere: a function in another Python environment, where its library is installed.
 
-Libraries pin one another's versions, so that few fit beside the code that judges them; and a judge
+Libraries pin one another's versions, so that few fit next to the code that judges them; and a judge
 should not share a process with what it judges. Records and answers travel as JSON.
 """
 
@@ -62,13 +62,13 @@ class Elsewhere:
             NoAnswerError: the process ended, or an answer cannot be sent.
         """
         assert self._process.stdin is not None
-        # A process that ended is told by its missing reply.
+        # A process that ended is reported by its missing reply.
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(records) + "\n")
             self._process.stdin.flush()
         reply = self._reply()
         if "refused" in reply:
-            # A class of that name, so that the answer is told by it as if it were raised here.
+            # A class of that name, so that the answer is reported by it as if it were raised here.
             raise type(reply["refused"], (RefusedElsewhereError,), {})
         return reply["answer"]
 

@@ -9,11 +9,11 @@ tapes that are recorded under D, j give D' another answer: Clopper and Pearson's
 refutes the claim or does not.
 
 That all randomness is in o is tested: D must give its own answer on its own tape, to the last bit.
-That o stands in the answers is read off all answers that are compared, and is a premise for others.
+That o is in the answers is read off all answers that are compared, and is a premise for others.
 Where it does not, or where D' makes other noise calls, an answer that differs is a *candidate* and
 no verdict: `sum + noise` differs with equal noise, too.
 
-Besides, each noise call says how far its value may move. One that moved further contradicts what
+Also, each noise call says how far its value may move. One that moved further contradicts what
 the call declares. That is read off one tape, and refutes the declaration, not the claim.
 """
 
@@ -68,7 +68,7 @@ class EqualNoiseReport(Report):
 
     @property
     def verdict(self) -> str:
-        """`refuted`, `not refuted` or `not judged`; contradicted declarations are beside it."""
+        """`refuted`, `not refuted` or `not judged`; contradicted declarations are next to it."""
         if self.reason:
             return "not judged"
         strength = float(self.claim.strength(np.array(self.least), np.array(0.0)))
@@ -124,7 +124,7 @@ def attack_with_equal_noise(
     Args:
         release: Takes records and returns everything that is published.
         claim: `ApproximateDP`, `GaussianDP` or a `Curve`.
-        neighbours: Pairs of records. Each is tested with its share of the error.
+        neighbours: Pairs of records. Each is tested with its proportion of the error.
         relation: What the pairs are neighbours under.
         noise: Every place where the function draws what is random.
         tapes: Runs of the first neighbour of each pair, each of them given to both.
@@ -142,7 +142,7 @@ def attack_with_equal_noise(
     need(noise, "attack_with_equal_noise", "at least one NoiseCall", "noise", 0)
     runner = _Runner(release=release, noise=tuple(noise), public=public)
     trials = [_trial(runner, pair, tapes) for pair in neighbours]
-    # Of several pairs the strongest counts, each with its share of the error.
+    # Of several pairs the strongest counts, each with its proportion of the error.
     strongest = max(trials, key=lambda trial: (trial.published, trial.differing))
     sentences = [
         f"{sentence} (pair {number})"
@@ -236,7 +236,7 @@ def _trial(runner: _Runner, pair: Pair, tapes: int) -> _Trial:
 def _places(
     places: list[set[tuple[str, int]]] | None, word: Word, rows: Sequence[Row]
 ) -> list[set[tuple[str, int]]]:
-    """For each number that noise calls returned, where in every answer so far it stands."""
+    """For each number that noise calls returned, where in every answer so far it is."""
     results = [np.asarray(row.result) for row in rows]
     if any(result.dtype.kind not in "fiu" for result in results):
         return [set()]

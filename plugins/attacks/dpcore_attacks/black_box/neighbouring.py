@@ -34,7 +34,7 @@ def check_pair(pair: Pair, relation: Adjacency) -> bool:
 
 
 def _rows(records: Any) -> list[str] | None:
-    """A text for each row, equal for equal rows alone; None where rows are unknown."""
+    """A text for each row, equal for equal rows only; None where rows are unknown."""
     if isinstance(records, np.ndarray):
         return [repr(row) for row in records.tolist()] if records.ndim else None
     if isinstance(records, Mapping):

@@ -35,7 +35,7 @@ class NoiseCall:
         owner: The module or class that holds the function.
         name: The function's name there.
         value: The argument that holds the exact value, to which noise is added; None where the
-            function returns noise alone.
+            function returns noise only.
         sensitivity: What the call declares of how far that value moves: an argument or an attribute
             of the object that is called, by its name, or a number. None where it declares nothing.
         distance: The norm of that declaration.
@@ -170,8 +170,8 @@ def contradictions(before: Sequence[Row], after: Sequence[Row]) -> Iterator[tupl
             raise ParameterError(first.call.title, requirement, "value", second.value.shape)
         title, declared = first.call.title, f"{first.sensitivity:.6g} in {first.call.distance}"
         if second.sensitivity != first.sensitivity:
-            # Noise is scaled by it: what neighbours declare differently tells them apart.
-            yield f"{title} declares {declared} for one neighbour alone", 0.0
+            # Noise is scaled by it: what neighbours declare differently distinguishes them .
+            yield f"{title} declares {declared} for one neighbour only", 0.0
         if np.array_equal(first.value, second.value, equal_nan=True):
             continue
         with np.errstate(invalid="ignore"):

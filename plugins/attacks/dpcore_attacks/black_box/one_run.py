@@ -1,9 +1,10 @@
-r"""Attack a trainer by one run: canaries that coins put in, and guesses of which were.
+r"""Attack a trainer by one run: canaries that randomness put in, and guesses of which were.
 
-Theorem (Mahloujifar, Melis & Chaudhuri 2025): let m fair coins decide which canaries are in, and
-let a run whose trade-off function is f publish something, from which somebody guesses r of the
-coins. With :math:`b(x)=f(1-x)`, the least probability that an event of probability x can have under
-the other neighbour, start with :math:`R=\gamma v/m,\,H=\gamma(r-v)/m` and go from i = v - 1 down to
+Theorem (Mahloujifar, Melis & Chaudhuri 2025): let m fair randomness decide which canaries are in,
+and let a run whose trade-off function is f publish something, from which somebody guesses r of the
+randomness. With :math:`b(x)=f(1-x)`, the least probability that an event of probability x can have
+under the other neighbour, start with :math:`R=\gamma v/m,\,H=\gamma(r-v)/m` and go from i = v - 1
+down to
 0: :math:`H'=\max(H,b(R)),\,R\leftarrow R+\tfrac i{r-i}(H'-H),\,H\leftarrow H'`. Where R + H ends
 above r/m, v or more right guesses have probability at most :math:`\gamma`.
 
@@ -45,7 +46,7 @@ class OneRunReport(Report):
         canaries: m. guesses: r, fixed before the run. right: v of them.
         least: The largest strength, in the claim's own measure, that the guesses refute.
         error: Chance, at most, that a true claim is refuted.
-        seed: Of the coins, and of what the trainer draws if it takes a generator.
+        seed: Of the randomness, and of what the trainer draws if it takes a generator.
     """
 
     canaries: int
@@ -69,7 +70,7 @@ class OneRunReport(Report):
             f"{self.title()}: {self.claim.finding(self.least)}",
             f"{self.right} of {self.guesses} guesses among {self.canaries} canaries were right, in "
             f"one run; a true claim is refuted with chance {self.error:g} at most",
-            "premise: each canary's coin changes that canary alone, and scores follow from what is "
+            "premise: each canary's coin changes that canary only, and scores follow from what is "
             "published",
         ]
         return "\n".join(lines if self.verdict == "refuted" else [*lines, NO_PROOF])
@@ -93,18 +94,18 @@ def attack_one_run(
     seeded: bool = False,
     subject: str | None = None,
 ) -> OneRunReport:
-    """Train once with canaries that fair coins put in; guess the coins from their scores.
+    """Train once with canaries that fair randomness put in; guess the randomness from their scores.
 
     Args:
         train: The trainer. Its other records are its own affair.
         claim: `ApproximateDP`, `GaussianDP` or a `Curve`.
         canaries: m. Under `add_remove` one that is not in is left out; under `replace_one` another
-            record stands in its place.
+            record is in its place.
         relation: Which of these it is.
         guesses: r: the half of them with the highest scores are said to be in, and as many with the
             lowest to be out. A tenth of the canaries if None.
         error: Chance, at most, that a true claim is refuted.
-        seed: Of the coins and of the generator that a seeded trainer gets.
+        seed: Of the randomness and of the generator that a seeded trainer gets.
         seeded: Whether the trainer takes a generator as its second argument.
         subject: Name for the report; the trainer's own if None.
 
@@ -119,7 +120,7 @@ def attack_one_run(
     need(1 <= number <= canaries, "attack_one_run", "1 to all canaries", "guesses", number)
     need(isinstance(relation, Adjacency), "attack_one_run", "an Adjacency", "relation", relation)
     generator = np.random.default_rng(seed)
-    # The trainer gets other coins than these, so that it cannot know them.
+    # The trainer gets other randomness than these, so that it cannot know them.
     is_in = generator.integers(2, size=canaries).astype(bool)
     trained = train(is_in.copy(), *([generator.spawn(1)[0]] if seeded else []))
     scores = np.asarray(trained, dtype=np.float64)
@@ -151,7 +152,7 @@ def refutes(
     rest = error * (guesses - right) / canaries
     for index in range(right - 1, -1, -1):
         least = max(rest, _least_probability(claim, strength, min(reached, 1.0)))
-        # Where nothing is gained once, nothing is gained any more: b grows with R alone.
+        # Where nothing is gained once, nothing is gained any more: b grows with R only.
         if least == rest:
             break
         reached += index / (guesses - index) * (least - rest)

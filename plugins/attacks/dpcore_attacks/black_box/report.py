@@ -90,7 +90,7 @@ class BlackBoxReport(Report):
         error: Chance, at most, that a true claim is refuted.
         seed: Of the order of calls, and of what the function draws if it takes a generator.
         refusals: Answers of both neighbours that were exceptions.
-        premises: What the verdict rests on besides.
+        premises: What the verdict rests on also.
     """
 
     audit: Audit | None

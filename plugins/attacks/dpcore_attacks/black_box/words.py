@@ -1,7 +1,8 @@
 """Words: whatever a function answers, as texts and finite or other numbers, each by its path.
 
 An answer is a number, a text, nothing, an array of any shape, a sequence, a mapping, a set, a data
-class, or an exception. Of an exception the class alone is part of the word. Nothing is left out in
+class, or an exception. Of an exception the class by itself is part of the word. Nothing is left out
+in
 silence: an object of another kind is an error, because a leak could lie in it.
 """
 
@@ -24,7 +25,7 @@ _EXACT = 2.0**53  # integers below are floats too
 
 @attrs.frozen
 class Refused:
-    """What stands for an answer where a function raised an exception.
+    """What represents an answer where a function raised an exception.
 
     Args:
         kind: Name of the exception's class. Its message may hold anything and is not compared.
@@ -79,7 +80,7 @@ class Word:
         return self.texts.get(path, "")
 
     def text(self) -> str:
-        """The answer as one text, equal for equal answers alone."""
+        """The answer as one text, equal for equal answers only."""
         numbers = ((path, values.tobytes().hex()) for path, values in self.numbers.items())
         return repr(sorted([*self.texts.items(), *numbers]))
 

@@ -80,7 +80,7 @@ def attack_function(
     """Try to refute the claim of any function: exit code 0 if it is not refuted, 1 if it is.
 
     Exit code 2 says that nothing was judged. The function runs in a process of its own, on the
-    neighbours alone. Not refuted is no proof of privacy.
+    neighbours only. Not refuted is no proof of privacy.
     """
 
     def subject(place: str, wants_claim: bool = False) -> Any:

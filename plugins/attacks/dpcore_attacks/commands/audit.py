@@ -1,4 +1,4 @@
-"""`dpcore audit SPEC`: sample a whole run on made-up neighbours, and test what it claims."""
+"""`dpcore audit SPEC`: sample a whole run on synthetic neighbours, and test what it claims."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from dpcore_attacks.effort import FEWEST
     default=0.95,
     help="That no stated bound is too large.",
 )
-@click.option("--seed", default=0, help="Of the search and the sampled coins.")
+@click.option("--seed", default=0, help="Of the search and the sampled randomness.")
 @click.option("--pair", type=PATH, help="Sample this saved counterexample instead of searching.")
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
 def audit_spec(
@@ -40,7 +40,7 @@ def audit_spec(
 ) -> None:
     """Lower confidence bounds on epsilon, from sampled runs: exit code 1 if a claim is refuted.
 
-    The spec's data is not opened: every record is made up. What was found is written beside the
+    The spec's data is not opened: every record is made up. What was found is written next to the
     spec, where `dpcore check` finds it.
     """
     with guarded():

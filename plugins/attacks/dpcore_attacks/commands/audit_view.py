@@ -60,7 +60,7 @@ def audited_spec(
 
 
 def _keep(audit: RunAudit, target: Attackable, spec: Path) -> None:
-    """Beside the spec, for a plan that a run could be locked to."""
+    """Next to the spec, for a plan that a run could be locked to."""
     # without a lock no run can be at this plan, and its audit would be about none
     if target.lock is None:
         return
@@ -75,7 +75,7 @@ def _show(console: Page, run_audit: RunAudit, target: Attackable) -> None:
     """A line per claim, and what the samples were."""
     if target.refusal:
         console.print(f"Attacked as printed; dpcore run refuses it: {target.refusal}")
-    table = columns("claim", "found", "verdict", "told apart by")
+    table = columns("claim", "found", "verdict", "distinguished by")
     for audit in run_audit.audits:
         table.add_row(
             audit.claim.describe(),
@@ -87,6 +87,6 @@ def _show(console: Page, run_audit: RunAudit, target: Attackable) -> None:
     first = run_audit.audits[0]
     console.print(
         f"{100 * first.confidence:g} % confidence for all lines together, {first.samples} sampled "
-        f"runs of either of two made-up neighbours ({run_audit.origin}; they move a statistic by "
+        f"runs of either of two synthetic neighbours ({run_audit.origin}; they move a statistic by "
         f"{run_audit.ratio:.4g} of its claim). {SYNTHETIC} {NO_PROOF}",
     )

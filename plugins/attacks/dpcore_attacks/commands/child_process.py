@@ -1,4 +1,4 @@
-"""A child process for code that nobody vouches for: its exits, crashes and hangs become words."""
+"""A child process for code that no one vouches for: its exits, crashes and hangs become words."""
 
 import contextlib
 import io
@@ -151,7 +151,7 @@ def _limit(seconds: int) -> None:
 
 def _asleep(pid: int | None) -> float | None:
     """Ticks that a process and all that it started have used; None if any of them runs, waits for a
-    processor or a disk or was stopped, or if nobody can tell.
+    processor or a disk or was stopped, or if no one can say.
     """
     processes = _processes()
     family, ticks = {pid}, 0.0

@@ -10,7 +10,7 @@ from dpcore_attacks.component_summary import ComponentSummary, summaries
 
 @command()
 @argument("component", "The name of a component, as specs write it.")
-@click.option("--kind", help="Of this kind alone: learner, mechanism, event, ...")
+@click.option("--kind", help="Of this kind only: learner, mechanism, event, ...")
 @json_option
 def describe_component(component: str, kind: str | None, json: bool) -> None:
     """Show what a component takes and claims, what it fits with, and an example. No data is opened.
@@ -30,7 +30,7 @@ def describe_component(component: str, kind: str | None, json: bool) -> None:
 
 
 def summary_text(page: ComponentSummary) -> str:
-    """A sheet as indented lines, which a terminal breaks at its width."""
+    """A summary as indented lines, which a terminal breaks at its width."""
     rows = [f"{page.name}: {page.kind} of {page.provider}, {page.path}", f"  {page.claim}"]
     facts = {
         "source": page.source,

@@ -26,8 +26,8 @@ def falsify_spec(
 ) -> None:
     """Search for neighbours that break the bounds of a spec: exit code 1 if any is found.
 
-    The search uses the spec's domain, adjacency, part and locked coins, and made-up records; the
-    spec's data is not opened. What is refuted is attacked as printed. Of a function release the
+    The search uses the spec's domain, adjacency, part and locked randomness, and synthetic records;
+    the spec's data is not opened. What is refuted is attacked as printed. Of a function release the
     answers are attacked too, at the worst neighbours found.
     """
     with guarded():

@@ -73,7 +73,7 @@ def examine_plugin(
     Verdicts are printed as they come, those that cost least first: what is broken at once, what
     passed at the end of each stage, a line a law.
     Its code runs in a process of its own: where that exits, crashes, hangs or takes too much, the
-    plugin is not tested, and the exit code is 1. A folder's code is run as it stands.
+    plugin is not tested, and the exit code is 1. A folder's code is run as it is.
     """
 
     page = out()

@@ -18,7 +18,7 @@ from dpcore_attacks.laws.law import Outcome, Verdict
 if TYPE_CHECKING:
     from dpcore.console.layout import Page
 
-SYNTHETIC = "Only made-up records inside the declared domain were used."
+SYNTHETIC = "Only synthetic records inside the declared domain were used."
 COUNTEREXAMPLES = "counterexamples"  # in the user's data folder
 _LAW, _OUTCOME = 36, 14  # characters, of the longest id and outcome
 NO_PROOF = "Passing these tests is no proof."
@@ -27,7 +27,7 @@ NO_PROOF = "Passing these tests is no proof."
 def show_verdicts(console: Page, verdicts: Sequence[Verdict], *, everything: bool) -> None:
     """A line per law, with its subjects counted; a line per broken subject; or every verdict.
 
-    Laws that are told in several parts get a line in each.
+    Laws that are reported in several parts get a line in each.
     """
 
     def show_row(*cells: str) -> None:

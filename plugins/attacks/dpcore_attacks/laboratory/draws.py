@@ -35,7 +35,7 @@ class Bench:
         return self.mechanism.prepared(self.query, self.sensitivity)
 
     def stream(self, number: int) -> Stream:
-        """The noise words of one ask; a release that reads them without end is stopped."""
+        """The noise words of one query; a release that reads them without end is stopped."""
         return Ending(
             SecretRandomness.rehearsal(20_000 + self.seed).noise(0, self.query.name, number)
         )
@@ -51,10 +51,10 @@ class Bench:
         return to_real(np.asarray(release(from_real(value, self.query), self.query, stream)))
 
     def draws(self, value: NDArray[np.float64], count: int, first: int) -> NDArray[np.float64]:
-        """Releases of one value in so many asks, shape (count, coordinates).
+        """Releases of one value in so many queries, shape (count, coordinates).
 
         Args:
-            first: Names the asks' words: other numbers, other noise.
+            first: Names the queries' words: other numbers, other noise.
         """
         release, query, statistic = self.prepared(), self.query, from_real(value, self.query)
         words = query_streams(
@@ -77,7 +77,7 @@ class Bench:
         return True
 
     def is_local(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> bool:
-        """Whether each coordinate of the release depends on that of the value and on noise alone.
+        """Whether each coordinate of the release depends on that of the value and on noise only.
 
         Asked at equal streams: where some coordinates move, they come out as where all move, and
         the others as where none does. Then each coordinate has a law that depends on its own value,
@@ -106,7 +106,7 @@ class Bench:
         """The same by frequencies: entries of category 0 report alike, whatever the others are.
 
         A sampler that rejects reads more words for some categories, so that equal streams do not
-        tell.
+        say.
         """
         zero = np.zeros(self.query.real_size)
         mixed = zero.copy()
@@ -150,7 +150,7 @@ def bases(distance: Distance, unit: float, size: int, categories: int) -> NDArra
 
 def groups(value: NDArray[np.float64]) -> Iterator[NDArray[np.bool_]]:
     """All coordinates, then those of each value."""
-    # a fault at one value alone would drown among all coordinates
+    # a fault at one value by itself would drown among all coordinates
     yield np.ones(value.size, dtype=bool)
     kinds = np.unique(value)
     for kind in kinds if len(kinds) > 1 else ():

@@ -1,7 +1,7 @@
 r"""Excess: certified lower ends of :math:`P(E)-e^\epsilon Q(E)` over many events, from many draws.
 
 Events are made on one part of the draws, chosen on a second and tested on a third, so that only
-those tested share the error rate. Draws come in clusters, the coordinates of one release: besides
+those tested share the error rate. Draws come in clusters, the coordinates of one release: also
 the Clopper-Pearson end of the pooled draws, which is right for independent coordinates, the
 Student end of the clusters' means must agree, which is right for dependent ones too. Where a
 release gives one number, bets on pairs of draws certify more (see `bets`).
@@ -44,7 +44,7 @@ class Sample:
     what: str
 
     def part(self, start: float, end: float) -> Sample:
-        """The releases between two shares of all."""
+        """The releases between two proportions of all."""
         low, high = round(start * len(self.p)), round(end * len(self.p))
         return attrs.evolve(self, p=self.p[low:high], q=self.q[low:high])
 
@@ -213,7 +213,7 @@ def _between_ends(inside: Sequence[NDArray[np.bool_]], factor: float, rate: floa
 
 
 def _estimate(inside: Sequence[NDArray[np.bool_]], factor: float, claimed: float) -> float:
-    """The excess, in standard errors of a sum of shares of clusters."""
+    """The excess, in standard errors of a sum of proportions of clusters."""
     p, q = (values.mean(axis=1) for values in inside)
     deviation = math.sqrt((p.var() / p.size) + factor**2 * (q.var() / q.size))
     return float(p.mean() - factor * q.mean() - claimed) / max(deviation, 1e-300)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpcore.randomness import Stream
 
-_LIMIT = 1 << 24  # words of one release: whoever wants more never ends
+_LIMIT = 1 << 24  # words of one release: anyone who wants more never ends
 
 
 class EndlessReadingError(Exception):
@@ -25,7 +25,7 @@ class Ending(Stream):
         """The next words.
 
         Raises:
-            EndlessReadingError: nobody needs so many.
+            EndlessReadingError: no one needs so many.
         """
         self._count += count
         if self._count > _LIMIT:
@@ -59,7 +59,7 @@ class RecordedStream(Stream):
         """The next `count` words: those of the prefix first.
 
         Raises:
-            EndlessReadingError: nobody needs so many.
+            EndlessReadingError: no one needs so many.
         """
         start, self.count = self.count, self.count + count
         if self.count > _LIMIT:

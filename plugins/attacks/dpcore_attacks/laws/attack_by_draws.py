@@ -1,8 +1,8 @@
 """Attack by draws: outputs of two neighbours against the curve that is claimed, stage by stage.
 
 Every law that draws outputs says here how a pair of samples is drawn and how it is scored. What is
-common stands once: the stages, which go on to more and fresh draws where the ones before were
-suspicious; the share of the error rate that each comparison gets; and the evidence in words.
+common is once: the stages, which go on to more and fresh draws where the ones before were
+suspicious; the proportion of the error rate that each comparison gets; and the evidence in words.
 """
 
 import math

@@ -12,7 +12,7 @@ from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
 
 HELP = Law(
     "command.help",
-    "Help begins with a line, ends with exit code 0 and writes nothing; an option that nobody "
+    "Help begins with a line, ends with exit code 0 and writes nothing; an option that no one "
     "knows ends with exit code 2.",
 )
 

@@ -124,7 +124,7 @@ def judge(law: Law, subject: str, check: Callable[[], str]) -> Verdict:
         return Verdict(law, subject, Outcome.NOT_TESTED, str(reason))
     except BrokenLawError as evidence:
         return Verdict(law, subject, Outcome.FAILED, str(evidence))
-    # The first line alone: a report shows one line a verdict.
+    # The first line only: a report shows one line a verdict.
     except (Exception, SystemExit) as error:
         lines = str(error).splitlines() or [""]
         return Verdict(law, subject, Outcome.FAILED, f"{type(error).__name__}: {lines[0]}")

@@ -1,4 +1,4 @@
-"""Attacks on functions by their answers alone: what falls, and that true claims stand."""
+"""Attacks on functions by their answers only: what falls, and that true claims stand."""
 
 import math
 import warnings

@@ -53,7 +53,7 @@ def total(records, declared=1.0):
 def test_a_sound_function_is_not_refuted():
     report = judged(total)
     assert (report.verdict, report.exit_code) == ("not refuted", 0)
-    # Its value goes to the noise alone: equal noise gives equal answers.
+    # Its value goes to the noise only: equal noise gives equal answers.
     assert (report.differing, report.contradictions) == (0, ())
     assert report.describe().endswith("no proof of privacy.")
     report.check()
@@ -90,7 +90,7 @@ def test_a_value_that_is_no_number_moved_beyond_any_declaration(value):
 
 def test_a_declaration_that_only_one_neighbour_makes_is_none():
     report = judged(lambda records: total(records, declared=1.0 / len(records)))
-    assert "library.noisy declares 0.333333 in l2 for one neighbour alone (pair 1)" in (
+    assert "library.noisy declares 0.333333 in l2 for one neighbour only (pair 1)" in (
         report.contradictions
     )
 
@@ -145,7 +145,7 @@ def test_noise_that_one_neighbour_alone_shows_gives_no_verdict():
 
 
 def test_another_number_of_noise_calls_gives_no_verdict():
-    """What is drawn besides, and thrown away, tells nothing."""
+    """What is drawn also, and thrown away, reveals nothing."""
 
     def release(records):
         shown = total(records[:2])

@@ -1,4 +1,4 @@
-"""All pairs of a block of candidates: the farthest of an exact sum, against brute force."""
+"""All pairs of a block of candidates: the most distant of an exact sum, against brute force."""
 
 import itertools
 

@@ -95,7 +95,7 @@ def test_asks_that_depend_on_answers_are_compared_at_their_own_arguments():
         planned_query.query.at_most / planned_query.mechanism.noise_multiplier**2
         for planned_query in plan.schedule.releases[0].queries.values()
     )
-    assert 0.5 * whole < apart < 1.3 * whole  # mu^2 of all asks, less what clipping takes away
+    assert 0.5 * whole < apart < 1.3 * whole  # mu^2 of all queries, less what clipping takes away
 
 
 def test_a_statistic_is_remembered_only_if_nothing_else_could_change_it():
@@ -246,7 +246,7 @@ def test_neighbours_are_told_by_what_the_relation_allows():
 def test_a_conditional_pair_that_nobody_can_check_is_no_evidence():
     bound = LabelMeanBound(validity=Conditional((("calm", "no storm"),)))
     case = Case(learner=LabelMean(), bound=bound, domain=domain(2), adjacency=REPLACE_ONE)
-    assert "nobody can tell" in misfit(pair_of((1, 0), (-1, 0)), case)
+    assert "no one can say" in misfit(pair_of((1, 0), (-1, 0)), case)
 
 
 def test_a_probability_over_coins_is_not_audited_at_one_of_them():
@@ -254,7 +254,7 @@ def test_a_probability_over_coins_is_not_audited_at_one_of_them():
     plan = price_learner(
         LabelMean(), domain=domain(4), bound=bound, mechanism=Gaussian(noise="float")
     )
-    with pytest.raises(NoClaimError, match="probability over public coins"):
+    with pytest.raises(NoClaimError, match="probability over public randomness"):
         audit_run(plan, Effort(pairs=200))
 
 
@@ -384,5 +384,5 @@ def test_a_record_can_stand_twice_only_where_there_are_two(records):
     spec = spec_of_text(text.replace("records: 150", f"records: {records}"), "s.yaml")
     plan = spec.price(reproduce=True)
     found = audit_run(plan, Effort(pairs=300, samples=150))
-    assert (found.origin == "a record that stands twice") == (records == 2)
+    assert (found.origin == "a record that occurs twice") == (records == 2)
     assert found.audits[0].broken == (records == 2)

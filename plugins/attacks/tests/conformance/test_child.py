@@ -1,4 +1,4 @@
-"""Code under test that exits, crashes or never ends is told in a line; it never passes."""
+"""Code under test that exits, crashes or never ends is reported in a line; it never passes."""
 
 import os
 import signal
@@ -82,7 +82,7 @@ def test_a_process_that_waits_for_a_processor_is_not_asleep(monkeypatch):
     monkeypatch.setattr(child, "_processes", lambda: mine)
     assert child._asleep(7) is None  # it is runnable
     assert child._asleep(8) == 4.0  # with what it started
-    assert child._asleep(11) is None  # nobody knows
+    assert child._asleep(11) is None  # no one knows
 
 
 def stopped_for_a_while():

@@ -1,4 +1,6 @@
-"""The kit on functions: wrong oracles and bounds are caught, right ones raise no alarm."""
+"""The conformance suite on functions: wrong oracles and bounds are caught, right ones raise no
+alarm.
+"""
 
 import json
 import types
@@ -192,7 +194,7 @@ def test_a_counterexample_of_functions_is_saved_and_replayed(tmp_path):
     assert finding.worst > 1
 
 
-@pytest.mark.slow  # the kit takes seconds for each kernel
+@pytest.mark.slow  # the conformance suite takes seconds for each kernel
 def test_the_kit_judges_the_oracles_of_a_plugin():
     made = types.ModuleType("made_up")
     for name, hook in {

@@ -75,7 +75,7 @@ LEARNERS_AND_BOUNDS = [
 def test_every_wrong_learner_and_bound_is_caught(make, law):
     case = make()
     found = set() if law.startswith("bound.") else broken(learner_verdicts(case))
-    if law not in found:  # attacks are needed for laws of attacks alone
+    if law not in found:  # attacks are needed for laws of attacks only
         effort = Effort(pairs=2000 if law in {*ATTACKED, "learner.total"} else 1)
         found |= broken(bound_verdicts(case, effort)[0])
     assert law in found
@@ -111,7 +111,7 @@ QUICK = [
 
 
 def caught(name, folder, effort):
-    """Laws that the kit names as broken by a wrong plugin."""
+    """Laws that the conformance suite names as broken by a wrong plugin."""
     make, _ = PLUGINS[name]
     module = make(folder)
     report = examine(module.__name__, registry_of(module), effort)

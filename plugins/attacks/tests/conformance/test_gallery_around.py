@@ -158,7 +158,7 @@ class NormOfOneScale(Identity):
 
 @attrs.frozen(kw_only=True)
 class Narrow(GaussianKernel):
-    """Right, and takes one bandwidth alone."""
+    """Right, and takes one bandwidth only."""
 
     def norm(self, domain):
         if self.bandwidth != 1.0:

@@ -1,4 +1,6 @@
-"""What measures the kit is sound: every entry can be tested, is wrong, and its sibling is not."""
+"""What measures the conformance suite is sound: every entry can be tested, is wrong, and its
+sibling is not.
+"""
 
 import attrs
 import numpy as np
@@ -73,7 +75,7 @@ def usable(module):
 
 
 def prices(mechanism):
-    """The kit's queries that a mechanism accepts, with a price for each."""
+    """The conformance suite's queries that a mechanism accepts, with a price for each."""
     functions = isinstance(mechanism, Interactive)
     for case in (interactive_cases if functions else mechanism_cases)(mechanism):
         at = case.mechanism.at(1.0, case.query, case.sensitivity)

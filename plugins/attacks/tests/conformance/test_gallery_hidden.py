@@ -1,4 +1,4 @@
-"""What every attack once let pass is caught now, and what is right beside it is not."""
+"""What every attack once let pass is caught now, and what is right next to it is not."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The cells that the laws put beside a record are values that every numpy still takes."""
+"""The cells that the laws put next to a record are values that every numpy still takes."""
 
 import numpy as np
 

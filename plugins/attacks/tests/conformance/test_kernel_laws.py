@@ -50,14 +50,14 @@ class OfItself(Polynomial):
 
 
 class OneSided(Polynomial):
-    """Scales one argument alone."""
+    """Scales one argument only."""
 
     def __call__(self, left, right):
         return (1 + 1e-9 * left[:, :1]) * (1 + left @ right.T)
 
 
 class OtherDiagonal(Polynomial):
-    """Forgets the constant where K(x, x) is asked for alone, so that its norm looks kept."""
+    """Forgets the constant where K(x, x) is asked for only, so that its norm looks kept."""
 
     def diagonal(self, rows):
         return np.sum(rows * rows, axis=1)

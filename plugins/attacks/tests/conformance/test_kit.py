@@ -1,4 +1,4 @@
-"""The kit's commands, its record of attacks, and its seams."""
+"""The conformance suite's commands, its record of attacks, and its seams."""
 
 import json
 import subprocess
@@ -88,7 +88,7 @@ class TooSmall(LabelMeanBound):
 
 @pytest.fixture
 def invoke(tmp_path, monkeypatch):
-    """Run a command with a data folder of its own and one made-up plugin."""
+    """Run a command with a data folder of its own and one synthetic plugin."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
     def run(made, *words):
@@ -320,11 +320,11 @@ def test_a_bound_over_coins_may_fail_as_often_as_it_says(bad, gamma, outcome):
 
 def test_a_check_that_raises_is_a_broken_law_and_shows_the_message():
     def fails():
-        raise ZeroDivisionError("in a made-up record")
+        raise ZeroDivisionError("in a synthetic record")
 
     verdict = judge(Law("a.b", "Something."), "me", fails)
     assert verdict.failed
-    assert verdict.detail == "ZeroDivisionError: in a made-up record"
+    assert verdict.detail == "ZeroDivisionError: in a synthetic record"
 
 
 def test_the_kit_needs_neither_pytest_nor_hypothesis():

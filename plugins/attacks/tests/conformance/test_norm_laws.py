@@ -78,7 +78,7 @@ def test_a_further_norm_with_too_small_a_claim_is_caught(tmp_path):
     assert HOLDS in {verdict.law for verdict in failures}
     assert all("means in l1" in v.subject for v in failures if v.law is HOLDS)
     broken = next(finding for finding in findings if finding.broken)
-    # the kit stops at the first pair that breaks a claim, a search at the worst one
+    # the conformance suite stops at the first pair that breaks a claim, a search at the worst one
     assert 1 + 1e-9 < broken.worst <= np.sqrt(2) * (1 + 1e-6)
     worst = max(finding.worst for finding in falsify(case(By(l1=2 * np.sqrt(2))), BRIEF))
     assert worst == pytest.approx(np.sqrt(2), rel=1e-6)
@@ -90,7 +90,7 @@ def test_a_further_norm_with_too_small_a_claim_is_caught(tmp_path):
 
 @attrs.frozen(kw_only=True)
 class Pairs(SummingLearner, OneShot):
-    """Both columns, clipped by the author in l2 alone, of a query that lists l1 too."""
+    """Both columns, clipped by the author in l2 only, of a query that lists l1 too."""
 
     def queries(self, public):
         return (

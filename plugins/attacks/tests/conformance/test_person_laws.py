@@ -42,7 +42,7 @@ def by_value(people, blocks, secret):
 
 
 def by_shared_randomness(people, blocks, secret):
-    """A reservoir for each person, out of one stream: others' records use coins up."""
+    """A reservoir for each person, out of one stream: others' records use randomness up."""
     ids, _ = joined(people, blocks)
     stream, covered, seen = secret.runtime("people"), {}, Counter()
     for row, one in enumerate(ids):

@@ -1,4 +1,6 @@
-"""The kit's stages: queries that runs can have, cheap laws first, and what is left out."""
+"""The conformance suite's stages: queries that runs can have, cheap laws first, and what is left
+out.
+"""
 
 import types
 from functools import cache
@@ -50,7 +52,7 @@ class OneNumber(Mechanism):
 
 
 class Careless(OneNumber):
-    """The same for whoever asks: it never says what it refuses."""
+    """The same for anyone who asks: it never says what it refuses."""
 
     def refusal(self, query):
         return ""

@@ -197,7 +197,7 @@ def test_a_choice_among_plain_learners_stands_for_one_without_an_example():
 
 
 def test_examples_of_a_folder_name_components_of_admitted_plugins():
-    """A folder that is a plugin's own replaces it, and takes nobody else's names away."""
+    """A folder that is a plugin's own replaces it, and takes no one else's names away."""
     registry = adjacent(Registry.default(), dpcore_models)
     assert registry.component(LEARNER, "best_of") is BestOf
     assert registry.component(MECHANISM, "gaussian_process").__module__.startswith("dpcore_kernel")

@@ -1,4 +1,5 @@
-"""What reported and mutated components take from the inside of dpcore, and how the kit is called.
+"""What reported and mutated components take from the inside of dpcore, and how the conformance
+suite is called.
 
 Whatever dpcore exports is imported from there. When a module moves, this file is the one to edit.
 """
@@ -124,5 +125,7 @@ def registry_of(module):
 
 
 def examined(module, effort=1.0, seed=0, **options):
-    """The kit's report on one plugin module; an effort of 1 is what the kit does by default."""
+    """The conformance suite's report on one plugin module; an effort of 1 is what the conformance
+    suite does by default.
+    """
     return examine(module.__name__, registry_of(module), Effort().times(effort), seed, **options)

@@ -96,7 +96,7 @@ class Single:
     component: type[Any]
 
     def plugin(self, name: str, folder: Path) -> ModuleType:
-        """With that component alone."""
+        """With that component only."""
         return plugin(name, **{self.kind: {f"{name}.it": self.component}})
 
 
@@ -131,7 +131,7 @@ class Claim:
     fields: str = ""
 
     def plugin(self, name: str, folder: Path) -> ModuleType:
-        """With an example spec, so that the kit prices it as a user would."""
+        """With an example spec, so that the conformance suite prices it as a user would."""
         learner = subclass(self.learner, bounds=(f"{name}.bound",))
         bound = subclass(self.bound, learner=learner)
         return plugin(

@@ -1,7 +1,7 @@
 """Wrong plugins: modules like any author's, each wrong in one realistic way.
 
 `plugin` makes a module with the hooks that a plugin implements; `Registry.of(module)` loads it. A
-wrong bound comes with an example spec, so that the kit prices it as a user would.
+wrong bound comes with an example spec, so that the conformance suite prices it as a user would.
 """
 
 import types
@@ -151,7 +151,7 @@ class AsksTwice(wrong_bounds.LabelMean):
 
 
 def composition_counted_once():
-    """The bound is right; the second ask is nowhere in the price."""
+    """The bound is right; the second query is nowhere in the price."""
     wrong = wrong_bounds.bound(
         AsksTwice, lambda q, a, p, r: 2 * p.domain.label_bound / p.domain.records
     )
@@ -182,7 +182,7 @@ PLUGINS = {
     "classical_above_one": (event("classical_above_one", P.ClassicalAboveOne), {"event.convex"}),
     "noise_reused": (mechanism("noise_reused", P._reused), {"mechanism.asks-independent"}),
     "fixed_seed": (mechanism("fixed_seed", P._fixed_seed), {"mechanism.asks-independent"}),
-    # what 3,000 draws of each value miss, many coordinates tell
+    # what 3,000 draws of each value miss, many coordinates say
     "delta_ignored": (
         mechanism("delta_ignored", event=P._as_laplace),
         {P.MATCHES, "mechanism.event-at-any-value"},

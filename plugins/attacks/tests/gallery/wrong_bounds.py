@@ -138,7 +138,7 @@ class WithIntercept(Vector):
 
 
 def intercept_forgotten():
-    """T6a's simple form with the norm of the features alone."""
+    """T6a's simple form with the norm of the features only."""
 
     def value(q, a, p, r):
         kappa, m = p.domain.feature_norm, p.domain.label_bound
@@ -263,7 +263,7 @@ def args_changed():
 
 
 def bound_of_the_query():
-    """Tighter when the weights are small: noise planned for one ask, spent on another."""
+    """Tighter when the weights are small: noise planned for one query, spent on another."""
 
     def value(q, a, p, r):
         return 2.0 if q.args is None else 2.0 + float(np.abs(q.args["weights"]).sum())

@@ -184,7 +184,10 @@ class StatesTooLittle(Interactive):
 
 EVENT = "interactive.event-matches-answers"
 KEYED, LIMIT, PRIVATE = (f"interactive.{law}" for law in ("noise-keyed", "limit", "value-private"))
-GAUSSIAN, LINEAR = 0, 1  # the kit's kernels: K(x, x) = 1, and values that grow to kappa = 2
+GAUSSIAN, LINEAR = (
+    0,
+    1,
+)  # the conformance suite's kernels: K(x, x) = 1, and values that grow to kappa = 2
 FEW = {"paid": 4, "at_most": 4}
 MANY = {"paid": 16, "at_most": 16}
 

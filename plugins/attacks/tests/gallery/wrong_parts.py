@@ -91,7 +91,7 @@ def _variance_for_deviation(value, query, std, noise):
 
 
 def _noise_kept(std):
-    """Draws at the first ask, and adds the same to the next ones."""
+    """Draws at the first query, and adds the same to the next ones."""
     drawn = []
 
     def release(value, query, noise):
@@ -152,7 +152,7 @@ class CoarseGrid(Mechanism):
 
 @attrs.frozen(kw_only=True)
 class Subsampled(GaussianEvent):
-    """Amplified as if a tenth of the records had been drawn, which nobody does."""
+    """Amplified as if a tenth of the records had been drawn, which no one does."""
 
     def upper_at(self, epsilon, direction):
         full = GaussianEvent(mu=self.mu, adjacency=self.adjacency)
@@ -264,7 +264,7 @@ class LikelyInfinite(GaussianEvent):
 
 @attrs.frozen(kw_only=True)
 class HighLower(GaussianEvent):
-    """A lower end above the upper one, in arrays alone."""
+    """A lower end above the upper one, in arrays only."""
 
     def lower(self, epsilons, direction):
         return 1.001 * self.upper(epsilons, direction)
@@ -272,7 +272,7 @@ class HighLower(GaussianEvent):
 
 @attrs.frozen(kw_only=True)
 class LowArray(GaussianEvent):
-    """A hundredth of the curve, in arrays and off whole numbers alone."""
+    """A hundredth of the curve, in arrays and off whole numbers only."""
 
     def upper(self, epsilons, direction):
         fraction = np.where(epsilons == np.rint(epsilons), 1.0, 0.01)

@@ -17,7 +17,7 @@ from dpcore_bridges.dp_accounting.relations import adjacency_of
 
 _LEAST = 1e-30  # delta: below it, get_delta looks no further
 _STEP = 1e-6  # in the logarithm of delta
-_CUTOFF = 1e9  # nats: stands for an infinite target
+_CUTOFF = 1e9  # nats: represents an infinite target
 
 
 class DpcoreAccountant(PrivacyAccountant):

@@ -55,7 +55,7 @@ def not_private(adjacency: Adjacency) -> Event:
 
 
 def from_dp_event(event: DpEvent, relation: NeighboringRelation) -> Counted:
-    """The events that a DpEvent stands for under one relation, with counts, rounded up.
+    """The events that a DpEvent represents under one relation, with counts, rounded up.
 
     A noise multiplier is noise over C. A sum moves by C under add/remove and by 2 C under
     replace-one. `NoOpDpEvent` is no event at all; no noise is an event with delta = 1. What
@@ -82,7 +82,7 @@ def from_dp_event(event: DpEvent, relation: NeighboringRelation) -> Counted:
 def read(event: DpEvent, adjacency: Adjacency) -> Counted:
     """The events of a DpEvent under an adjacency. Classes of DpEvents are registered here.
 
-    For `BLANK_ONE` an event inside a sample must not tell whether a blank record was drawn.
+    For `BLANK_ONE` an event inside a sample must not say whether a blank record was drawn.
     """
     raise RefusedDpEventError(event, "dpcore has no counterpart")
 
@@ -218,7 +218,7 @@ def _poisson_sampled(event: dp.PoissonSampledDpEvent, adjacency: Adjacency) -> C
     _require(
         event,
         adjacency != BLANK_ONE or not _answers_for_all(event.event),
-        "randomized response on a sample tells who was drawn: for no REPLACE_SPECIAL",
+        "randomized response on a sample says who was drawn: for no REPLACE_SPECIAL",
     )
     inner = read(event.event, adjacency)
     q = event.sampling_probability
@@ -277,7 +277,7 @@ def _truncated_batch(event: dp.TruncatedSubsampledGaussianDpEvent, adjacency: Ad
         "needs q in [0, 1], and whole numbers of records and of a largest batch",
     )
     inner = read(dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(event.noise_multiplier)), adjacency)
-    # beside the differing record there are at most `dataset_size`: of two datasets that differ by
+    # next to the differing record there are at most `dataset_size`: of two datasets that differ by
     # one, either may be the one that is meant. A batch that cannot overflow is a plain sample.
     uncovered = too_large(int(records), q, int(limit))
     if not inner or uncovered == 0:
@@ -297,10 +297,10 @@ def _truncated_batch(event: dp.TruncatedSubsampledGaussianDpEvent, adjacency: Ad
 
 @read.register
 def _with_replacement(event: dp.SampledWithReplacementDpEvent, adjacency: Adjacency) -> Counted:
-    _require(event, not adjacency.membership, "sampling with replacement is for replacement alone")
+    _require(event, not adjacency.membership, "sampling with replacement is for replacement only")
     inner = event.event
     if not isinstance(inner, dp.GaussianDpEvent):
-        raise RefusedDpEventError(event, "covers a single Gaussian alone")
+        raise RefusedDpEventError(event, "covers a single Gaussian only")
     if inner.noise_multiplier == 0:
         return ((not_private(adjacency), 1),)
     try:
@@ -355,7 +355,7 @@ def _without_replacement(
     event: dp.SampledWithoutReplacementDpEvent, adjacency: Adjacency
 ) -> Counted:
     _require(
-        event, not adjacency.membership, "sampling without replacement is for replacement alone"
+        event, not adjacency.membership, "sampling without replacement is for replacement only"
     )
     inner = read(event.event, adjacency)
     if not inner or event.sample_size == 0:

@@ -15,7 +15,7 @@ answers alike. If the answer of x is kept with probability 1 - p, else drawn fro
 
 .. math:: \frac{\Pr[\text{answer}\mid x]}{1/k} \in \{\,k(1-p)+p,\; p\,\} ,
 
-so that its epsilon is the larger of log(k (1-p) + p) and -log p. On a sample it would tell who was
+so that its epsilon is the larger of log(k (1-p) + p) and -log p. On a sample it would say who was
 drawn: there the argument above fails, and it is refused.
 
 None of this is a claim about add/remove: the number of places is known, and a release may use it.
@@ -51,7 +51,7 @@ def relation_of(adjacency: Adjacency) -> NeighboringRelation:
     Raises:
         AdjacencyError: the relation protects less than a whole record, or a whole person.
     """
-    # no relation that is only similar: the host would state a guarantee that nobody proved
+    # no relation that is only similar: the host would state a guarantee that no one proved
     for relation, same in _SAME.items():
         if same == adjacency:
             return relation

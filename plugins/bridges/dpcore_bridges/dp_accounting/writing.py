@@ -93,7 +93,7 @@ def _discrete_laplace(event: DiscreteLaplaceEvent, factor: int) -> DpEvent:
 
 def _response(event: Event, epsilon: float, classes: int) -> DpEvent:
     # The peer has no randomized response where records come and go. Discrete Laplace noise of rate
-    # epsilon on one step has losses of +-epsilon alone: the curve of the worst epsilon-DP release.
+    # epsilon on one step has losses of +-epsilon only: the curve of the worst epsilon-DP release.
     if event.adjacency.membership:
         return dp.DiscreteLaplaceDpEvent(epsilon, 1)
     # divided by e^epsilon, which may overflow

@@ -1,8 +1,8 @@
 """OpenDP: a plan as one of its measurements, and one of its measurements as a mechanism.
 
 Needs the extra `opendp`, and of the host program `opendp.mod.enable_features("contrib",
-"honest-but-curious")`: OpenDP takes the word of whoever hands it a Python function. What that word
-is worth here, the plan's guarantee says.
+"honest-but-curious")`: OpenDP takes the word of anyone who hands it a Python function. What that
+word is worth here, the plan's guarantee says.
 """
 
 from dpcore_bridges.opendp.measurement import (

@@ -100,8 +100,8 @@ def zcdp_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
     """Under zero-concentrated divergence: the rho of all events added up; k^2 times that k apart.
 
     Raises:
-        NoClaimError: the guarantee is not proved, holds with a probability over public coins, or
-            rests on an event without a rho.
+        NoClaimError: the guarantee is not proved, holds with a probability over public randomness,
+            or rests on an event without a rho.
         AdjacencyError: OpenDP has no metric for the plan's relation.
     """
     rho = _rho(events_of(plan, _HOST))
@@ -127,7 +127,7 @@ def renyi_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
     def privacy_map(steps: int) -> Callable[[float], float]:
         if steps == 1:
             return lambda order: _divergence(events, order)
-        # groups are proved in zCDP alone: alpha k^2 rho at the order alpha
+        # groups are proved in zCDP only: alpha k^2 rho at the order alpha
         rho = zcdp_of_group(_rho(events), steps) if steps else 0.0
         return lambda order: up(_order(order) * rho, roundings=200)
 
@@ -187,7 +187,7 @@ def _measurement(
         try:
             outcome = plan.run(records, reservation=reservation)
         except Exception:
-            # the text and the cause of an exception may tell about records
+            # the text and the cause of an exception may say about records
             if plan.request.records.sealed:
                 raise ReleaseError("a sealed run failed") from None
             raise

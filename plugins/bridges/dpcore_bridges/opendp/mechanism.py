@@ -85,7 +85,7 @@ class FromOpenDP(Executed):
             ParameterError: the measurement does not take every vector of the query's size.
         """
         measurement = self.measurement(query)
-        # a narrower domain may fail on a statistic, and a failure tells about records
+        # a narrower domain may fail on a statistic, and a failure says about records
         need(
             any(measurement.input_domain == domain for domain in _vectors(query.real_size)),
             ParameterError,

@@ -1,6 +1,6 @@
 """Where a plan's records live, in OpenDP's words: a domain of tables, and a distance between them.
 
-OpenDP compares domains by name alone and does not look at members: the name carries everything that
+OpenDP compares domains by name only and does not look at members: the name carries everything that
 is declared, and the plan itself looks at what it is given.
 """
 

@@ -73,7 +73,7 @@ class PrivateEstimator(BaseEstimator):
             None, under which the number of rows is public.
         on_invalid: `refuse` rows that do not fit what is declared, or `project` them into it.
         ledger: Charged by every fit: a name, a path or a `Ledger`.
-        public_key: Of the public coins, to draw the same features again; never of the noise.
+        public_key: Of the public randomness, to draw the same features again; never of the noise.
         rehearsal: Seed of known noise, for tests: fits can be repeated, nothing is charged, and
             what they publish is not private at all (`guarantee_` says so, and `fit` warns).
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
@@ -124,7 +124,7 @@ class PrivateEstimator(BaseEstimator):
         raise NotImplementedError
 
     def _warn_of_model(self) -> None:
-        """Warn of what was published, where that tells something; no record is looked at."""
+        """Warn of what was published, where that says something; no record is looked at."""
 
     def _check_labels(self, labels: NDArray[Any]) -> None:
         """Raise `ValueError` where labels are plainly for another kind of estimator."""
@@ -141,7 +141,7 @@ class PrivateEstimator(BaseEstimator):
         refuses = self.on_invalid == "refuse"
         X, y = collected(X), collected(y)  # noqa: N806
         width = width_of(self.columns) if self._is_by_cell(X) else None
-        # scikit-learn converts objects: what a column's type tells is asked before that
+        # scikit-learn converts objects: what a column's type says is asked before that
         require_numbers("y", y, converted=refuses and isinstance(self._labels(), Range))
         is_numeric = not (is_frame(X) or isinstance(self.columns, Mapping))
         require_numbers("X", X, converted=is_numeric and width is None)
@@ -152,7 +152,7 @@ class PrivateEstimator(BaseEstimator):
             if y is not None and not refuses:
                 labels = column_of_labels(y)
             is_single = labels is not None or self._labels() is None
-            # the number of rows may be private, and is then not told by an error
+            # the number of rows may be private, and is then not reported by an error
             least = int(relation_of(self.adjacency or REPLACE_ONE).replaces)
             # labels first: scikit-learn forgets the names of features where it is given none
             checked = labels if is_single else validate_data(self, y=y, **options)
@@ -210,10 +210,10 @@ class PrivateEstimator(BaseEstimator):
             book = Ledger.open(book, registry)
         name, secret, reservation = type(self).__name__, None, None
         if self.rehearsal is not None:
-            # known coins protect nobody: the ledger notes such a fit, and is not charged
+            # known randomness protect nobody: the ledger notes such a fit, and is not charged
             secret = SecretRandomness.rehearsal(self.rehearsal)
             if book is not None:
-                book.note(f"{name}: a rehearsal with known coins")
+                book.note(f"{name}: a rehearsal with known randomness")
         elif book is not None:
             reservation = plan.reserve(book, name)
         for stale in _FITTED & {*vars(self)}:

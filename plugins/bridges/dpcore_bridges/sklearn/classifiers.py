@@ -23,7 +23,7 @@ from dpcore_bridges.sklearn.domain import classes_of
 
 
 def _scores(estimator: Classifier) -> bool:
-    """Whether its model states scores; nobody knows before the fit."""
+    """Whether its model states scores; no one knows before the fit."""
     # An estimator with an oracle has no model, and its oracle answers with scores.
     model = getattr(estimator, "model_", None)
     return model is None or scored(model, estimator.domain_)
@@ -37,7 +37,7 @@ class Classifier(ClassifierMixin, Predictor):
         classes: The public list of what y may be, all texts or all numbers.
         threshold: Of two classes, the second is predicted from this probability on; where the model
             predicts it if None. It is applied to what is published, so it costs nothing and may be
-            changed after the fit; choosing it by a look at records is not private.
+            changed after the fit; choosing it by an evaluation at records is not private.
         class_weight: Public weights by class, 1 where none is given: the class with the largest
             weight times probability is predicted. They may be what a mistake costs, or how common
             classes are where the model will be used over how common they are known to be here.
@@ -90,7 +90,7 @@ class Classifier(ClassifierMixin, Predictor):
 
     @available_if(_scores)
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
-        """Probabilities of `classes_`, shape (n, classes), by the model alone.
+        """Probabilities of `classes_`, shape (n, classes), by the model only.
 
         Of a model that fits two classes as labels -1 and +1: (1 + score)/2, with tails that never
         reach 0 or 1.

@@ -36,7 +36,7 @@ def chosen(given: Any, kind: Kind, registry: Registry) -> Any:
 
 
 def _require_no_fields(name: str, kind: Kind, registry: Registry) -> None:
-    """Raise `SpecError` where a name alone is too little, with the mapping to give instead."""
+    """Raise `SpecError` where a name by itself is too little, with the mapping to give instead."""
     with below(NAME):
         struct = struct_of(registry.component(kind, name), kind, name)
     required = [f.name for f in msgspec.structs.fields(struct) if f.required and f.name != NAME]

@@ -1,4 +1,6 @@
-"""Declared facts of an estimator: from its parameters to a domain, without a look at any value."""
+"""Declared facts of an estimator: from its parameters to a domain, without an evaluation at any
+value.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -43,7 +43,7 @@ def is_listed(values: Any) -> bool:
 
 
 def column_of_labels(labels: Any) -> Any:
-    """Labels as one column, whatever its cells hold: type and shape alone are looked at.
+    """Labels as one column, whatever its cells hold: type and shape by itself are looked at.
 
     A frame of one column is that column. Each cell of a list that is a list of one label is that
     label.

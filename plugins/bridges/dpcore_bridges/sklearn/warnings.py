@@ -33,7 +33,7 @@ class ConstantModelWarning(UserWarning):
 def fitted_in_front(estimator: Any) -> list[str]:
     """Names of steps that were fitted on the rows that now come to `estimator`.
 
-    scikit-learn tells a step nothing of the pipeline around it. So it is found by who called `fit`:
+    scikit-learn says a step nothing of the pipeline around it. So it is found by who called `fit`:
     a pipeline whose last step it is, or what transforms its target. No value is looked at.
     """
     # only who called is looked at; rows in the same frames are not
@@ -77,7 +77,7 @@ def warn_of_constant(
     predictions = predict(probes(domain))
     if domain.classes:
         same = len({*predictions.tolist()}) == 1
-        advice = "; `predict_proba` may still tell rows apart: see `threshold`" if same else ""
+        advice = "; `predict_proba` may still distinguish rows : see `threshold`" if same else ""
     else:
         low, high = domain.uncentre(np.array([-np.inf, np.inf]))
         same, advice = bool(np.ptp(predictions) <= _SAME * (high - low)), ""

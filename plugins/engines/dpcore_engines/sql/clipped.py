@@ -2,8 +2,8 @@
 
 The same comparisons, products and roundings in the same order, one row at a time: so the same
 integers on any machine whose doubles are IEEE's. What is smaller than 2^-60 units counts as 0:
-alone it is rounded to 0 in any case, and beside a row's largest entry it changes no bit of a sum of
-squares.
+alone it is rounded to 0 in any case, and next to a row's largest entry it changes no bit of a sum
+of squares.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from dpcore_engines.sql.number import DOUBLE, TEXT, Number, chosen, constant, in
 
 CLIPPED = 2  # steps from a number to one inside its range
 _TINY = 2.0**-300  # of a position: its powers are no underflow, and round to 0 in any unit
-_NEAR = 2.0**-100  # of a distance to the low end, in widths: less is nothing beside 1
+_NEAR = 2.0**-100  # of a distance to the low end, in widths: less is nothing next to 1
 _DAYS = ("0001-01-01", "9999-12-31", "1970-01-01")  # the calendar's ends, and what is counted from
 _ANY = Range(-1e150, 1e150)
 _BEYOND = ("1e300", "1e-300")  # of a decimal: what is larger, or smaller, may be no double
@@ -125,7 +125,7 @@ class Columns:
         low, high = float(rule.low), float(rule.high)
 
         def fill(number: Number) -> Number:
-            # Without a mark for missing values a default stands for them.
+            # Without a mark for missing values a default represents them.
             if rule.missing:
                 return number
             default = rule.centre if rule.default is None else rule.default

@@ -44,7 +44,7 @@ class Sql(Engine):
     """Parquet or CSV files on DuckDB, or a query on PostgreSQL.
 
     Args:
-        spool: The operator's folder, for synthetic rows alone; the system's if None.
+        spool: The operator's folder, for synthetic rows only; the system's if None.
         memory: Bytes that the process may use: DuckDB gets half of them.
     """
 
@@ -114,7 +114,7 @@ class Sql(Engine):
                 not (number and session.workload.refuse),
                 SourceError,
                 f"column {name!r}: a record needs {rule.describe()}, and has none: declare what "
-                f"the column holds, or set on_invalid: project (the local engine tells which)",
+                f"the column holds, or set on_invalid: project (the local engine says which)",
             )
         return (count,)
 
@@ -123,7 +123,7 @@ class Sql(Engine):
         session, part = self._begun(), getattr(task.part, "part", None)  # of a block's pieces
         is_of_all = task.split is task.sample is EVERYTHING
         if not (isinstance(part, SumPart) and is_of_all):
-            raise ContractError("the sql engine adds sums of all records alone")
+            raise ContractError("the sql engine adds sums of all records only")
         texts = session.statements(part)
         need({*texts} <= session.planned, ContractError, "a sum was not in the plan")
         try:
@@ -171,7 +171,7 @@ class _Session:
             check = server.dialect.write(check_statement(columns, workload.domain.rules))
             session = cls(workload=workload, server=server, columns=columns, check=check)
             texts = [text for _, part in workload.sums for text in session.statements(part)]
-            stack.pop_all()  # whoever has the session closes it
+            stack.pop_all()  # anyone who has the session closes it
         return attrs.evolve(session, planned=frozenset(texts))
 
     def statements(self, part: SumPart, pretty: bool = False) -> list[str]:
@@ -223,7 +223,7 @@ def _hold_rules(session: _Session) -> str:
     """
     server, columns, workload = session.server, session.columns, session.workload
     digest = hashlib.sha256(f"{LAW} {server.name}".encode())
-    # Values at every edge that is asked about, and beside it, are among the synthetic cells.
+    # Values at every edge that is asked about, and next to it, are among the synthetic cells.
     edges: dict[str, list[float]] = {}
     for _, part in workload.sums:
         for tally in part.learner.tallies(part.query, part.public):
@@ -260,11 +260,11 @@ def _require_words(workload: Workload) -> None:
         "persons, whose records are chosen in secret": workload.domain.people is not None,
         "columns derived from others": bool(workload.domain.derived),
         "rows that are left out": bool(workload.domain.only),
-        "texts that nobody listed": any(isinstance(rule, Texts) for rule in rules),
+        "texts that no one listed": any(isinstance(rule, Texts) for rule in rules),
         "rows scaled to a norm": workload.domain.norm is not None,
         "releases that are no sums": workload.others,
         # DuckDB ends a statement at a text that is no UTF-8: whether it does depends on a record.
-        "a sealed run, which a server's failure would tell of": workload.sealed,
+        "a sealed run, which a server's failure would say of": workload.sealed,
     }
     for release, part in workload.sums:
         is_said = part.learner.tallies(part.query, part.public)

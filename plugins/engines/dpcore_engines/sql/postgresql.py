@@ -18,7 +18,7 @@ from dpcore_engines.sql.statement import Dialect
 
 _TABLE = "dpcore_synthetic"
 _GRANT = (
-    "the role may not make a temporary table, so nobody can tell whether this server adds dpcore's "
+    "the role may not make a temporary table, so no one can say whether this server adds dpcore's "
     "integers: GRANT TEMPORARY ON DATABASE name TO role; it reads no record and holds dpcore's "
     "synthetic rows while the law sql.same-integer runs"
 )

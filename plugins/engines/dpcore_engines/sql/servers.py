@@ -1,7 +1,7 @@
 """Servers: where records lie, as a relation that statements read, and nothing else of them.
 
 Messages of a server or of its driver hold cells, so they go nowhere: the type of an error and the
-five characters of its SQLSTATE are all that is told.
+five characters of its SQLSTATE are all that is reported.
 """
 
 from __future__ import annotations

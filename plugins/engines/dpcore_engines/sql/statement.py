@@ -2,7 +2,7 @@
 
 A statement reads a relation called `records`. Its layers are nested, one derived table in another,
 so that each expression is written once. There is no WHERE and no JOIN: a record that adds nothing
-is in the cell null, which nobody reads.
+is in the cell null, which no one reads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Layer = Mapping[str, exp.Expression]
 def tally_statement(tally: Tally, query: SumQuery, columns: Columns) -> list[Layer]:
     """The layers of a tally: from what is stored to numbers and codes, to positions, to integers.
 
-    Numbers that are cut alone, and not added, need no positions.
+    Numbers that are cut only, and not added, need no positions.
 
     Raises:
         RequestError: a column cannot be read exactly.

@@ -94,7 +94,7 @@ class ParquetStorage(Storage):
         """The declared columns of the files, which all have the same types.
 
         Raises:
-            RequestError: they have several, or names that differ by case alone.
+            RequestError: they have several, or names that differ by case only.
         """
         names, schemas = self.source.reading.names, []
         for path in self.files:
@@ -138,7 +138,7 @@ class CsvStorage(Storage):
 
     @classmethod
     def of(cls, source: CsvSource) -> CsvStorage:
-        """By the header alone.
+        """By the header only.
 
         Raises:
             RequestError: it is written in a way that DuckDB reads otherwise.

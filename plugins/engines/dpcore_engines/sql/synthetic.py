@@ -2,7 +2,8 @@
 
 They follow from the declared columns, their types and the edges that are asked about: all public,
 and no record is looked at. Three tables: one of everything; one without infinities, so that a
-file's least and greatest values are finite beside NaN; one of a single value beside what is empty.
+file's least and greatest values are finite next to NaN; one of a single value next to what is
+empty.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def synthetic_tables(
     """Three tables of the declared columns, the same at every call.
 
     Args:
-        edges: Numbers at which a range is cut, by column: values at them and beside them.
+        edges: Numbers at which a range is cut, by column: values at them and next to them.
     """
     random, tables = np.random.default_rng(_SEED), []
     for infinite, single in ((True, False), (False, False), (False, True)):
@@ -73,7 +74,7 @@ def _cells(
     numbers = rule.range if isinstance(rule, Binned) else rule
     if isinstance(numbers, Range):
         low, high = float(numbers.low), float(numbers.high)
-        # A comparison errs first at an edge, and one double beside it.
+        # A comparison errs first at an edge, and one double next to it.
         width = high - low
         at = [edge for edge in edges if math.isfinite(edge)]
         at += rule.edges if isinstance(rule, Binned) else ()

@@ -1,4 +1,4 @@
-"""Printing a paper's table or figure beside what was found."""
+"""Printing a paper's table or figure next to what was found."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ def show(console: Page, experiment: Experiment, cells: Sequence[Cell], audit: in
     if any(cell.audited is not None for cell in cells):
         console.print(
             f"Loses: at least so much. An audit changed {audit} labels of the first split, one at "
-            "a time, with the same coins; what the noise does not hide of it is a closed form, "
-            "rounded down. A recorded audit stands where it shows more.",
+            "a time, with the same randomness; what the noise does not hide of it is a closed "
+            "form, "
+            "rounded down. A recorded audit is where it shows more.",
         )
     elif any(cell.loses is not None for cell in cells):
         console.print("Loses: at least so much, by a recorded audit; --audit N makes one here.")

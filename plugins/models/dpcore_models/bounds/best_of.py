@@ -28,7 +28,7 @@ _WITHHOLDS = "its bound withholds the number of records, which candidates share"
 class BestOfBound(SensitivityBound):
     """Each candidate's first bound that gives a claim, and 1 for the scores of the choice.
 
-    A candidate's query moves as it does alone, whatever was asked before. Losses are rounded to
+    A candidate's query moves as it does only, whatever was asked before. Losses are rounded to
     multiples of 2^-30 and summed as integers, so that no solver error is left.
     """
 
@@ -81,7 +81,7 @@ class CandidatesBound(SensitivityBound):
                 adjacency=claim,
                 source="sums of losses in [0, 1], one of each record alone",
             )
-        # A candidate sees the same records as alone: its own bound holds for its own query.
+        # A candidate sees the same records as only: its own bound holds for its own query.
         index, inner_query = learner.own(query, public)
         candidate, part = learner.candidates[index], learner.part(public)
         if self.bounds[index].withholds_count:

@@ -43,7 +43,7 @@ class CertifiedBound(SensitivityBound):
                 f"total_regularization={learner.total_regularization!r} is too small for a "
                 f"certified minimiser on every dataset: raise it, or declare fewer records"
             )
-        # The error is stated beside the movement, and never
+        # The error is stated next to the movement, and never
         # added here: the sensitivity does that once.
         claim, value = learner.moves(public.domain).under(adjacency)
         return Sensitivity(

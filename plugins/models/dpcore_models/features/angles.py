@@ -10,7 +10,7 @@ integer, whole turns of :math:`w 2^{-P}` change no wave. With a phase b and
 Budget. Q is the largest integer with :math:`2^P\sum_j|V_j|+|B|\le 2^{53}` for every wave. Every
 product and every partial sum, in any order and with or without fused multiply-add, is then an
 integer of at most 2^53 times the unit 2^-Q, so a double: nothing is rounded. Q depends on public
-frequencies alone, and the budget is asserted on them. Entries beyond [-1, 1], which no encoded row
+frequencies only, and the budget is asserted on them. Entries beyond [-1, 1], which no encoded row
 has, are clipped; NaN stays NaN.
 
 This is the map's definition, not an approximation that a bound has to allow for. How far it is from
@@ -60,7 +60,7 @@ def _unit(parts: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
 
 
 def integer_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """X of encoded rows beside a column of ones, shape (n, p + 1), in doubles."""
+    """X of encoded rows next to a column of ones, shape (n, p + 1), in doubles."""
     integers = np.empty((rows.shape[0], rows.shape[1] + 1))
     np.multiply(rows, 2.0**ROW_BITS, out=integers[:, :-1])
     np.rint(integers[:, :-1], out=integers[:, :-1])

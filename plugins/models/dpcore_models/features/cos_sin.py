@@ -54,7 +54,7 @@ class CosSin(FeatureMap):
     Source: T2 in docs/theorems-noise.md.
 
     Args:
-        count: How many frequencies are drawn, from public coins.
+        count: How many frequencies are drawn, from public randomness.
         bandwidth: Of the Gaussian kernel, in encoded units.
     """
 

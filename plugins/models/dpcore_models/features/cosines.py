@@ -27,7 +27,7 @@ class _Cosines(Features):
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         waves: NDArray[Any] = cosines(self.turns.at(encoded))
         waves *= math.sqrt(2 / self.phases.size)
-        # `row_lengths` is row-wise to the last bit, so that a row alone is rescaled alike.
+        # `row_lengths` is row-wise to the last bit, so that a row by itself is rescaled alike.
         waves /= np.maximum(1.0, row_lengths(waves))
         return waves
 
@@ -56,7 +56,7 @@ class Cosines(FeatureMap):
     Source: Rahimi & Recht (2007), Figure 1; the rescaling is T2's remark in docs/theorems-noise.md.
 
     Args:
-        count: How many frequencies are drawn, from public coins.
+        count: How many frequencies are drawn, from public randomness.
         bandwidth: Of the Gaussian kernel, in encoded units.
     """
 

@@ -19,7 +19,7 @@ def gaussian_frequencies(
 
     Source: Rahimi & Recht (2007), Theorem 1 (Bochner) and Figure 1.
     """
-    # By Bochner's theorem the kernel is the Fourier transform of this normal law.
+    # By Bochner's theorem the kernel is the Fourier transform of this normal distribution.
     return shared(stream.normal((rows, columns)) / bandwidth)
 
 

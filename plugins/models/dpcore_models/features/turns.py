@@ -10,7 +10,7 @@ r^2, and Horner's scheme errs by at most :math:`u\,(1+\sum_k(3k+2)|q_{k-1}|v^k)`
 turns an error e of g into 4|g|e + 2e^2 and adds 2 u g^2 + u. The sum of all this is below 13 u for
 every v in [0, 1/4]: what is computed is within `ERROR` = 16 u of the cosine of the given t.
 The angle itself has no error: it is a sum of integers (`integer_turns`), by definition of the map.
-Every step is one correctly rounded +, - or * or a rint, so a wave of a row has the same bits alone
+Every step is one correctly rounded +, - or * or a rint, so a wave of a row has the same bits only
 and in any table, in any block, on any machine.
 """
 

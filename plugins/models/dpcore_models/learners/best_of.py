@@ -5,11 +5,11 @@ Theorem: with every candidate's model fixed by earlier answers, a record's loss
 .. math:: \min\Big(1,\Big(\frac{\mathrm{clip}(f(x),\pm M)-y}{2Mc}\Big)^2\Big)
           \quad\text{or, of two classes,}\quad 1[\text{wrong}]
 
-is a number in [0, 1] that depends on that record alone. Minus their sum moves by at most 1, in the
+is a number in [0, 1] that depends on that record only. Minus their sum moves by at most 1, in the
 maximum norm over all candidates, when a record comes, goes or is replaced. A record that comes or
 goes moves all sums one way, so that their changes lie at most 1 apart; of a replaced one at most 2.
 Permute-and-flip chooses (McKenna & Sheldon 2020), or the exponential mechanism by that range, which
-costs less beside Gaussian noise; what the choice costs is composed with the candidates.
+costs less next to Gaussian noise; what the choice costs is composed with the candidates.
 
 Candidates see the same records as the choice does: a loss on records that a model was fitted on is
 too small, but what is private cannot be far from what it would be on others.
@@ -93,7 +93,8 @@ class _State:
 
 @attrs.frozen(kw_only=True)
 class BestOf(Learner):
-    """Fit every candidate on an equal share of the budget, and publish the choice and all of them.
+    """Fit every candidate on an equal fraction of the budget, and publish the choice and all of
+    them.
 
     Query `fits.2.gradient` is the query `gradient` of the second candidate; a spec gives all their
     mechanisms at once under `fits`, and that of the choice under `choice`.
@@ -123,11 +124,12 @@ class BestOf(Learner):
         return tuple({name for learner in self.candidates for name in learner.cut_columns(domain)})
 
     def part(self, public: Public) -> Public:
-        """What a candidate knows: its own share of the budget."""
+        """What a candidate knows: its own fraction of the budget."""
         if public.mu is None:
             return public
         candidate_fraction = (1 - self.share) / len(self.candidates)
-        # The squares of mu add up over candidates: a share of the budget is a share of mu^2.
+        # The squares of mu add up over candidates: a fraction of the budget is a proportion of
+        # mu^2.
         return attrs.evolve(public, mu=public.mu * math.sqrt(candidate_fraction))
 
     def own(self, query: Query, public: Public) -> tuple[int, Query]:
@@ -145,7 +147,7 @@ class BestOf(Learner):
         fit_queries: list[Query] = []
         candidate_fraction = (1 - self.share) / len(self.candidates)
         for number, candidate in enumerate(self.candidates, start=1):
-            # Shares of a candidate's queries are relative: they are rescaled to its own.
+            # Proportions of a candidate's queries are relative: they are rescaled to its own.
             queries = candidate.queries(self.part(public))
             total = math.fsum(query.share for query in queries)
             fit_queries += [
@@ -209,7 +211,7 @@ class BestOf(Learner):
         if query.name != CHOICE:
             index, inner_query = self.own(query, public)
             return self.candidates[index].statistic(inner_query, records, self.part(public), secret)
-        assert query.args is not None, "an ask carries the models"
+        assert query.args is not None, "a query carries the models"
         models = tuple(fitted.model for fitted in query.args["models"])
         zero = (Exact.zeros((len(models),), LOSS_UNIT),)
         (total,) = records.fold(partial(self._block_losses, models, public.domain), zero, _ROWS)

@@ -1,4 +1,4 @@
-r"""Even noise: bars of coefficients c that were released themselves, as :math:`c^\circ+z`.
+r"""Even noise: intervals of coefficients c that were released themselves, as :math:`c^\circ+z`.
 
 z has independent entries of standard deviation s, at most. A coefficient is off by
 :math:`z_j`, a prediction at features :math:`\phi` by :math:`\phi\cdot z`, normal with standard
@@ -57,7 +57,9 @@ class EvenNoise(NoiseIntervals):
 
 
 def even_noise(noise_distribution: NoiseDistribution | None, longest: float) -> NoiseIntervals:
-    """Bars of coefficients that were released themselves, by the law of the noise on each."""
+    """Intervals of coefficients that were released themselves, by the distribution of the noise on
+    each.
+    """
     # Sums of normal noise are normal; for other laws no bar of a prediction is stated.
     if not isinstance(noise_distribution, NormalDistribution):
         return NoIntervals(reason="they are stated for normal noise alone (mechanism gaussian)")

@@ -1,4 +1,4 @@
-r"""Private losses of models, for choices among them: a number in [0, 1] of each record alone.
+r"""Private losses of models, for choices among them: a number in [0, 1] of each record only.
 
 .. math:: \min\Big(1,\Big(\frac{\mathrm{clip}(f(x),\pm M)-y}{2Mc}\Big)^2\Big)
           \quad\text{or, of classes,}\quad 1[\text{wrong}]
@@ -29,7 +29,7 @@ def require_clip(instance: Any, attribute: Any, value: float) -> None:
 
 
 def total_loss(model: ScoringModel, records: Records, domain: Domain, clip: float) -> int:
-    """PRIVATE: the exact sum of a model's losses, in units of 2^-30, each of its record alone.
+    """PRIVATE: the exact sum of a model's losses, in units of 2^-30, each of its record only.
 
     A score that is no finite number, or that fails, is the largest loss.
 
@@ -38,7 +38,7 @@ def total_loss(model: ScoringModel, records: Records, domain: Domain, clip: floa
     """
     row = np.empty((1, records.features.shape[1]))
     scores = np.empty(len(records))
-    # Each row is scored alone, so that a record's loss does not depend on its block.
+    # Each row is scored by itself, so that a record's loss does not depend on its block.
     for number, features in enumerate(records.features):
         row[0] = features
         try:

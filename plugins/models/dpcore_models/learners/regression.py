@@ -37,7 +37,7 @@ class FeatureRegression(OneShot):
         return (Query(name="coefficients", shape=(width,), distance=Distance.L2, reads=reads),)
 
     def wide(self, domain: Domain) -> bool:
-        """Whether there are surely more features than records, by public facts alone: sums of
+        """Whether there are surely more features than records, by public facts only: sums of
         products of features are more numbers than the rows then."""
         return domain.at_most is not None and domain.at_most < self.features.width(domain)
 
@@ -76,7 +76,7 @@ class FeatureRegression(OneShot):
     def relative_half_width(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """The widest bar of a prediction as a share of the target's declared range."""
+        """The widest interval of a prediction as a proportion of the target's declared range."""
         labels = public.domain.labels
         if "coefficients" not in noise_distributions or not isinstance(labels, Range):
             return 0.0

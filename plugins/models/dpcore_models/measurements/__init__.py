@@ -1,1 +1,3 @@
-"""Linear measurements of one vector of counts: residuals, strategies, bars from their noise."""
+"""Linear measurements of one vector of counts: residuals, strategies, intervals from their
+noise.
+"""

@@ -3,7 +3,7 @@ r"""Agreement: how far apart two records can be, where the columns are too many 
 The squared distance in block A is :math:`2W_A^2` times
 :math:`\prod_{i\in A}n_i(n_i-1)-\prod_{i\in A}n_i(n_i1[x_i=y_i]-1)\ge0`. Two bounds:
 
-* each block at its own farthest pattern;
+* each block at its own most distant pattern;
 * the largest W_A of all blocks whose columns have the same sizes, and all such blocks that there
   could be: then only how many columns of each size agree matters. It is attained where columns of
   one size are treated alike.
@@ -19,7 +19,7 @@ _MOST_PATTERNS = 1 << 14
 
 
 def block_by_block(workload: Workload, factors: tuple[int, ...]) -> int:
-    """A bound on the squared distance: every block at its own farthest pattern."""
+    """A bound on the squared distance: every block at its own most distant pattern."""
     sizes = workload.sizes
     return 2 * sum(
         factor**2

@@ -127,7 +127,7 @@ class CellTables:
         moves: dict[Residual, float] = {}
         for table, factor in zip(self.tables, self.factors, strict=True):
             for residual, _ in self._residuals(table):
-                # The share of this table, times the cells that it sums, times the factor.
+                # The proportion of this table, times the cells that it sums, times the factor.
                 move = 1 / (factor * precisions[residual])
                 moves[residual] = moves.get(residual, 0.0) + move
         return np.array(
@@ -153,7 +153,7 @@ def joint_half_widths(
         distribution: Of the noise, before the factors.
     """
     deviations = tables.deviations()
-    # Where no table says anything of another, noises are independent: Šidák's bars are exact.
+    # Where no table says anything of another, noises are independent: Šidák's intervals are exact.
     is_gain = bool((deviations < np.array(tables.factors) * (1 - 1e-9)).any())
     if tables.size > MOST_SIMULATED or not is_gain:
         return (math.inf,) * len(tables.tables)

@@ -10,8 +10,8 @@ everywhere. The band is rounded up to 10 bits, which hides the last bits of loga
 
 * Laplace noise on a grid, :math:`q=e^{-\mathrm{step}/\mathrm{scale}}`: as :math:`P(|Z|\ge k)=
   2q^k/(1+q)` for k >= 1, :math:`|Z|=\lfloor\log(u(1+q)/2)/\log q\rfloor`, at least 0, with a sign.
-* Gaussian noise on a grid of 64 or more steps a width: the normal law, which differs from it by
-  less than :math:`e^{-2\pi^264^2}`; of fewer steps, the sums of its own weights.
+* Gaussian noise on a grid of 64 or more steps a width: the normal distribution, which differs from
+  it by less than :math:`e^{-2\pi^264^2}`; of fewer steps, the sums of its own weights.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ FEWEST_DRAWS = 2_048
 _BEYOND = 64  # draws beyond the quantile, where a small miss needs more draws than these
 _WORK = 1 << 31  # operations that a simulation may take: about a second
 _MOST_WORK = 1 << 33  # and where a small miss needs more draws
-_OVERHEAD = 256  # operations that a draw takes beside its own
+_OVERHEAD = 256  # operations that a draw takes next to its own
 _AT_ONCE = 64  # draws: what they lead to stays near the processor
 _SEED = 20_260_101
 _DOUBT = 2.0**-20  # the probability that a band is too narrow
-_NARROW = 64.0  # steps of a width, from which on the normal law serves
+_NARROW = 64.0  # steps of a width, from which on the normal distribution serves
 
 
 def joint_half_width(
@@ -46,7 +46,7 @@ def joint_half_width(
     """w with P(error <= w) >= 1 - miss, by draws of the error; infinite if they are too few.
 
     Args:
-        sample: So many draws of the largest error, in units of its bar, from the stream.
+        sample: So many draws of the largest error, in units of its interval, from the stream.
     """
     rank = _rank(miss, draws)
     if rank > draws:
@@ -68,7 +68,7 @@ def simulated_half_width(
     """The same for independent noise of one law; infinite where it cannot be simulated.
 
     That is where the law is none of those drawn here, or the miss so small that it would take more
-    than some seconds: other bars, of each number by itself, hold all the same.
+    than some seconds: other intervals, of each number by itself, hold all the same.
 
     Args:
         errors: The largest errors that noises of shape (draws, size) lead to. Shape (draws,).

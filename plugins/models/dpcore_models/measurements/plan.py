@@ -19,7 +19,7 @@ Objective = Literal["total", "each", "largest"]
 FINE = 64.0
 """Steps of its grid from which on sums of noise are taken for normal."""
 MOST_SIMULATED = 1 << 11
-"""Whole numbers up to which the joint law of their noise is simulated."""
+"""Whole numbers up to which the joint distribution of their noise is simulated."""
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -97,7 +97,9 @@ def laplace_sums(
 
 
 def of_unit_width(noise_distribution: NoiseDistribution) -> NoiseDistribution:
-    """The law of noise as a multiple of its standard deviation: normal where the grid is fine."""
+    """The distribution of noise as a multiple of its standard deviation: normal where the grid is
+    fine.
+    """
     if (
         isinstance(noise_distribution, NormalDistribution)
         and noise_distribution.width >= FINE * noise_distribution.step
@@ -141,7 +143,7 @@ def plan(
 @lru_cache(maxsize=32)
 def joint_width(residuals: Residuals, distribution: NoiseDistribution, miss: float) -> float:
     """How many standard deviations all cells of all tables lie from the truth at most, by their
-    joint law; infinite where that is not simulated.
+    joint distribution; infinite where that is not simulated.
 
     Args:
         distribution: Of the noise of every whole number, of standard deviation 1 (`of_unit_width`).

@@ -8,7 +8,7 @@ meets no record. So redundancy costs nothing, and no number is irrational.
 * A record comes or goes: :math:`D^2=\sum_AW_A^2\prod_{i\in A}n_i(n_i-1)`, the same for every one.
 * A record is replaced: two blocks have the inner product
   :math:`W_A^2\prod_{i\in A}n_i(n_i1[x_i=y_i]-1)`, which depends on the columns S in which the two
-  agree alone. The squared distance is the largest over S of twice the sum of differences. It is
+  agree only. The squared distance is the largest over S of twice the sum of differences. It is
   **not** twice D^2: inner products are negative, and it is up to 2.3 times D^2.
 """
 
@@ -73,7 +73,7 @@ class Residuals:
         )
 
     def squared_distance(self, agreeing: frozenset[int]) -> int:
-        """The squared distance of two records that agree in these columns alone."""
+        """The squared distance of two records that agree in these columns only."""
         sizes = self.workload.sizes
         return 2 * sum(
             factor**2
@@ -85,7 +85,9 @@ class Residuals:
         )
 
     def worst_agreement(self) -> frozenset[int] | None:
-        """The columns in which the farthest two records agree; None where there are too many."""
+        """The columns in which the most distant two records agree; None where there are too
+        many.
+        """
         columns = sorted({i for subset in self.workload.subsets for i in subset})
         if len(columns) > MOST_EXACT:
             return None
@@ -212,7 +214,7 @@ class Residuals:
                         for i in table
                     )
                     / (self.factors[index[subset]] * self.workload.cells(subset))
-                    # A cell's own coefficient, and twice that with those of the cells beside it.
+                    # A cell's own coefficient, and twice that with those of the cells next to it.
                     for side in (1, 2)
                 ]
                 for size in range(len(table) + 1)

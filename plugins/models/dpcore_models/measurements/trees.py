@@ -14,7 +14,7 @@ children of a node, S the sum of their V. Of the sum, once the node's total is k
 :math:`\sum a^2V-(\sum aV)^2/S`, and :math:`\sum aV/S` is its coefficient on the total. These
 remainders are independent, so that they add up from the leaves to the top.
 
-Choice, by public facts alone: of trees of 4, 8, 12 and 16 branches in any order, the one with the
+Choice, by public facts only: of trees of 4, 8, 12 and 16 branches in any order, the one with the
 least variance of a sample of the workload; then 64ths are moved between levels while it falls.
 """
 

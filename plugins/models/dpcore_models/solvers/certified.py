@@ -35,7 +35,7 @@ class Certified(ABC):
     def error(self, records: int, width: int) -> float:
         """What `solve` reaches on every dataset of at most `records` rows, from the minimiser.
 
-        Infinity stands for an error at which no claim would be worth making.
+        Infinity represents an error at which no claim would be worth making.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-r"""Functions by correctly rounded operations alone, so that every entry has the same bits anywhere.
+r"""Functions by correctly rounded operations only, so that every entry has the same bits anywhere.
 
 numpy's exp and tanh change their last bits with the processor and may with an entry's place in an
 array. What a record contributes to an exact sum must not.

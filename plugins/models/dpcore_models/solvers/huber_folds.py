@@ -19,7 +19,7 @@ errors, where d is the width, :math:`\sqrt d\le2^h`, and every :math:`|c_j|<2^E`
 4. *Sum.* :math:`v=2^{20}v_1+v_0`, where both are at most 2^20: sums of :math:`v_ka_j` over a block
    do not pass 2^52, and are exact. The total becomes a float once: u n kappa B.
 
-Steps 2 to 4 are functions of each record alone until the sum, to the last bit.
+Steps 2 to 4 are functions of each record only until the sum, to the last bit.
 
 Search: Newton's method as in `dpcore_models.solvers.huber_ridge`, whose line search looks at 16
 points of the line in a pass; then gradient steps, by the proof there with the error E above.
@@ -86,7 +86,7 @@ class FoldedHuber:
         """
         start = np.zeros(rows.units.width)
         point = _Point.at(self, rows, start)
-        # Newton's method needs no proof here: what it returns is certified by its gradient alone.
+        # Newton's method needs no proof here: what it returns is certified by its gradient only.
         nearest = math.inf
         for _ in range(_NEWTON_STEPS):
             nearest = min(nearest, point.distance)

@@ -74,7 +74,7 @@ class HuberRidge(Certified):
 
         The gradient steps start at a point within X = `norm` of the minimiser, itself at most X
         long, and, being non-expansive up to noise, stay within max(X, noise/Lam) of it. Infinity
-        stands for an error not below one record's pull kappa B/Lam, and for steeper
+        represents an error not below one record's pull kappa B/Lam, and for steeper
         problems than n kappa^2/Lam = 1e8.
         """
         return self._error(records, partial(self.noise, records, width))

@@ -58,7 +58,7 @@ class Sums(NamedTuple):
 
 @attrs.frozen(kw_only=True)
 class ShortRows:
-    """What the integers count, from public facts alone.
+    """What the integers count, from public facts only.
 
     Args:
         kappa: Rows are at most this long. label_bound: M. width: d, at most 2^30.
@@ -79,13 +79,13 @@ class ShortRows:
         return above(self.label_bound) - PLACES
 
     def integers(self, features: NDArray[Any], labels: NDArray[np.float64]) -> WholeRows:
-        """PRIVATE: steps 1 and 2, of each record alone.
+        """PRIVATE: steps 1 and 2, of each record only.
 
         Args:
             features: Shape (n, d). labels: Shape (n,).
         """
         assert self.width <= _WIDEST, "the budget of bits is for at most 2^30 columns"
-        # L and s of item 1, from public numbers alone; s is rounded down.
+        # L and s of item 1, from public numbers only; s is rounded down.
         longest = math.ldexp(self.kappa, -self.row_exponent)
         shorter = down(1 - math.sqrt(self.width) / (2 * longest), roundings=10)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -108,7 +108,7 @@ class ShortRows:
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class FoldedRows:
-    """PRIVATE: mapped records, seen by sums over blocks alone.
+    """PRIVATE: mapped records, seen by sums over blocks only.
 
     Args:
         features: The drawn map.
@@ -161,7 +161,7 @@ def _fold_block(
 
     if not is_cached:
         return part(integers())
-    # The key names all that the integers depend on beside the block itself.
+    # The key names all that the integers depend on next to the block itself.
     key = (features, float(units.kappa), float(units.label_bound))
     return part(block.derived(key, integers))
 

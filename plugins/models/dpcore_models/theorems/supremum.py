@@ -26,7 +26,7 @@ def ridge_add_remove_exact(
         "ridge_add_remove_exact", kappa=kappa, label_bound=label_bound, Lam=total_regularization
     )
     largest_gram = records * kappa * kappa
-    # No other record: the maximum over k alone has a closed form.
+    # No other record: the maximum over k by itself has a closed form.
     if largest_gram == 0:
         return label_bound * _longest(kappa, total_regularization)
     # Geometric in g, whose scale is unknown; g = 0 is looked at as well.
@@ -46,7 +46,7 @@ def ridge_add_remove_exact(
         )
 
     bounds = [(0.0, 1.0), (0.0, 1.0)]
-    # Polishing only raises what is attained; the grid's own best is kept beside it.
+    # Polishing only raises what is attained; the grid's own best is kept next to it.
     optimum = scipy.optimize.minimize(
         below, start, method="Nelder-Mead", bounds=bounds, options={"xatol": 1e-10, "fatol": 1e-15}
     )

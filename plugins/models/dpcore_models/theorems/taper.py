@@ -53,7 +53,7 @@ class Taper:
         """The movement of tapered statistics, of at most this norm; rounded up."""
         if self.records == self.full:
             return inner
-        # Membership changes n and with it the weight; a replacement changes roundings alone.
+        # Membership changes n and with it the weight; a replacement changes roundings only.
         membership_cost, rounding_cost = (
             self.cost(norm, membership=membership) for membership in (True, False)
         )

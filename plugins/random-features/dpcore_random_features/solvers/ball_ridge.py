@@ -81,7 +81,7 @@ class BallRidge(Certified):
         W from forming and solving the primal system (its solution is at most 2R long, and Lam + nu
         times it at most 2W); the same with 1 + n kappa^2/Lam as a further factor from the dual one,
         whose unknowns are carried back by the features; 2^-46 W from missing the sphere; 3 gamma W
-        from evaluating. The sum is taken four times. Infinity stands for: too ill-conditioned (a
+        from evaluating. The sum is taken four times. Infinity is for: too ill-conditioned (a
         relative error of the matrix times its condition number above 1/8), or an error above one
         record's pull kappa (M + kappa R)/Lam or above R, at which no claim but the diameter would
         be worth making. (Below R, nu is found to Lam/8, so that the solutions at both ends are at
@@ -240,7 +240,7 @@ def _search(
         if width <= goal or not low < middle < inner_end.shift:
             break
         guess = math.nan if outer_end is None else outer_end.newton(problem.radius) + goal / 2
-        candidate = min(guess, inner_end.shift - 0.75 * goal)  # beside the end it would meet
+        candidate = min(guess, inner_end.shift - 0.75 * goal)  # next to the end it would meet
         if step % 4 == 3 or not low < candidate < inner_end.shift:
             candidate = middle
         solution = system.solve_at(candidate)
@@ -298,7 +298,7 @@ class _System:
 
     @classmethod
     def of_sums(cls, problem: BallRidge, sums: Sums) -> "_System":
-        """The primal system, from exact sums alone: no row is read again."""
+        """The primal system, from exact sums only: no row is read again."""
         return cls(
             features=np.empty((0, sums.moments.size)),
             matrix=sums.gram,

@@ -1,6 +1,6 @@
 r"""Min-norm least squares through a Gram matrix: total, for any records whatever.
 
-The solution :math:`\Phi^+y` depends on :math:`\Phi^T\Phi` and :math:`\Phi^Ty` alone, so that equal
+The solution :math:`\Phi^+y` depends on :math:`\Phi^T\Phi` and :math:`\Phi^Ty` only, so that equal
 rows may be merged *exactly*: w copies of a row with mean label z count as the row sqrt(w) phi with
 label sqrt(w) z. What is left is solved by Cholesky where the Gram matrix is well conditioned, else
 by its eigenvalues above s eps times the largest (s unknowns). That is as accurate as a Gram matrix

@@ -5,7 +5,7 @@ least as many records as features; from the records' own inner products where th
 
 Both routes solve a system with matrix A + Lam I, A positive semidefinite of norm at most
 :math:`m\kappa^2`. Floating-point Cholesky is backward stable (Higham 2002, Theorem 10.4), so that
-the distance to the exact solution is bounded by the public m, d, kappa, M and lam alone: there is
+the distance to the exact solution is bounded by the public m, d, kappa, M and lam only: there is
 no case in which the solver fails on one neighbour and not on the other.
 """
 

@@ -66,7 +66,7 @@ class Account:
 
 
 def relation_and_events(data: object) -> tuple[Adjacency, Any]:
-    """The relation of a list of events in plain data, and the list as it stands.
+    """The relation of a list of events in plain data, and the list as it is.
 
     Raises:
         SpecError: the data is no mapping with `adjacency` and `events`, and nothing else.
@@ -85,7 +85,7 @@ def account(data: object, delta: float, catalogue: Catalogue | None = None) -> A
     Args:
         data: A mapping with `adjacency` and `events`, and nothing else.
         delta: In [0, 1).
-        catalogue: Of events by name; the core's alone if None.
+        catalogue: Of events by name; the core's only if None.
 
     Raises:
         SpecError: the data does not have that shape.

@@ -4,7 +4,7 @@ A *family* gives events with counts for each value of one parameter, and costs e
 less, as it grows. What is returned was composed at that very value: its certified upper end is at
 most the epsilon asked for, however the search went. The search itself is by secants in the
 logarithm, first with Rényi divergences (cheap), then numerically on a coarse grid and on one as
-fine as the tolerance needs, upper ends alone; where secants leave their bracket it bisects. Each
+fine as the tolerance needs, upper ends only; where secants leave their bracket it bisects. Each
 search hands on how steeply the cost moves, so that the next one seldom composes more than four
 times.
 """
@@ -23,13 +23,13 @@ from dpcore.interval import Interval
 from dpcore.shown import in_digits
 
 Family = Callable[[float], Sequence[tuple[Event, int]]]
-_INFINITE = 1e6  # stands for an epsilon that nobody states
+_INFINITE = 1e6  # represents an epsilon that no one states
 _MOST_TRIES = 200
 _COARSE = 4e-3  # width of the first numerical search
 _NEAR = 3e-3  # relative: where the search on a coarse grid ends
 _BEYOND = 0.4  # of the tolerance: how far beyond the target a search steps on purpose
 _LIMIT = 1.0  # in the logarithm: the longest first step
-_SPACING = (0.01, 1.0)  # how far apart in the logarithm two values tell a slope
+_SPACING = (0.01, 1.0)  # how far apart in the logarithm two values say a slope
 _WIDER = 8  # times as wide is the composition that gives a lower end
 _FINEST = 2e-5  # nats: as wide as the last composition may be made
 
@@ -42,7 +42,7 @@ class Calibrated:
         value: The parameter; an integer where the family is one of counts.
         epsilon: What the events cost at it; its upper end is at most the target.
         beyond: The nearest value on the other side that was composed and does not certify the
-            target; the best value lies between the two, as far as upper ends can tell.
+            target; the best value lies between the two, as far as upper ends can say.
     """
 
     value: float
@@ -112,7 +112,7 @@ def calibrate(
         coarse_accountant = _auto(adjacency, attrs.evolve(fine_accountant, width=_COARSE))
         rough = search.run(coarse_accountant, rough.value, max(tolerance, _NEAR), rough.slope)
     final = search.run(_auto(adjacency, fine_accountant), rough.value, tolerance / 2, rough.slope)
-    # The numerical searches computed upper ends alone. The lower end is reported beside them,
+    # The numerical searches computed upper ends only. The lower end is reported next to them,
     # and no claim rests on it.
     return search.certify(final.calibrated, _auto(adjacency, two_sided))
 
@@ -257,7 +257,9 @@ class _Search:
 
 
 def _slope(end: float, intervals: dict[float, Interval], previous: float | None) -> float | None:
-    """How the logarithm of the cost moves with that of the value, from the farthest known one."""
+    """How the logarithm of the cost moves with that of the value, from the most distant known
+    one.
+    """
     costs = {value: cost.upper for value, cost in intervals.items() if 0 < cost.upper < _INFINITE}
     if end not in costs:
         return previous

@@ -50,7 +50,7 @@ def solve(
         data: A mapping with `adjacency` and `events` as `account` reads it, without the unknown.
         unknown: What to find.
         epsilon, delta: The target, in nats and in (0, 1).
-        catalogue: Of events by name; the core's alone if None.
+        catalogue: Of events by name; the core's only if None.
 
     Raises:
         SpecError: the data does not have that shape, or nothing is left out.

@@ -121,7 +121,7 @@ def draw(band: Band, path: Path, *, turned: bool = False) -> None:
     picture = io.StringIO()
     figure.savefig(picture, format="svg")
     svg = picture.getvalue()
-    # One file without scripts: the SVG stands in the page as it is.
+    # One file without scripts: the SVG is in the page as it is.
     title = html.escape(f"epsilon over {band.axis}")
     page = f"<!doctype html>\n<meta charset=utf-8>\n<title>{title}</title>\n"
     path.write_text(page + svg[svg.index("<svg") :], "utf-8")

@@ -10,7 +10,7 @@ from dpcore.claims.accounting.certainty import Curve
 
 @attrs.frozen(kw_only=True)
 class Pen:
-    """Colours: of what is drawn, and of what stands beside it."""
+    """Colours: of what is drawn, and of what is next to it."""
 
     line: str = "#00796b"
     ink: str = "#444444"
@@ -49,7 +49,7 @@ def draw_curve(axes: Any, curve: Curve, epsilon: float, delta: float, pen: Pen =
 
 
 def draw_trade_off(axes: Any, curve: Curve, pen: Pen = PEN) -> None:
-    """The share that an attacker may recognise over the share that he accuses wrongly."""
+    """The share that an attacker may detect over the share that he accuses wrongly."""
     alphas = np.linspace(0.0, 1.0, 101)
     fractions = [curve.found(float(alpha)) for alpha in alphas]
     axes.plot(alphas, fractions, color=pen.line, linewidth=1.8)

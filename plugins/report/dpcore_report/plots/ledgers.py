@@ -11,7 +11,9 @@ _STEPS = 1000  # charges that are drawn one by one
 
 
 def draw_spending(axes: Any, fractions: Sequence[float], pen: Pen = PEN) -> None:
-    """The share of a budget that is spent after each charge; of very many, after some of them."""
+    """The proportion of a budget that is spent after each charge; of very many, after some of
+    them.
+    """
     spent = np.concatenate([[0.0], np.cumsum(fractions)])
     charges = np.arange(spent.size)
     if spent.size > _STEPS:

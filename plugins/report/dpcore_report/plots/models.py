@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpcore.models.shapes import Shape
 from dpcore_report.plots.curves import PEN, Pen
 
-_LONGEST = 24  # characters of a category beside a picture
+_LONGEST = 24  # characters of a category next to a picture
 _MOST_CATEGORIES = 30
 _COLOURS = 16
 _DASHES = ("-", "--", ":", "-.")
@@ -21,7 +21,7 @@ def draw_shape(axes: Any, shape: Shape, classes: tuple[str, ...] = (), pen: Pen 
     Args:
         classes: Names of the lines where there is one a class.
     """
-    # Pairs are maps; numbers are lines with a band, categories are points with bars.
+    # Pairs are maps; numbers are lines with a band, categories are points with intervals.
     if len(shape.columns) == 2:
         _pair(axes, shape)
     elif shape.at[0].dtype.kind == "f":
@@ -44,7 +44,7 @@ def draw_coefficients(
 
 
 def _lines(shape: Shape) -> NDArray[np.float64]:
-    """One row for each class, or one alone: shape (lines, points)."""
+    """One row for each class, or one only: shape (lines, points)."""
     return np.atleast_2d(shape.values.T)
 
 

@@ -1,1 +1,1 @@
-"""Tables of counts by the residual basis: least noise, margins that agree, exact bars."""
+"""Tables of counts by the residual basis: least noise, margins that agree, exact intervals."""

@@ -70,7 +70,7 @@ class ByCells:
     def half_widths(
         self, noise_distribution: NoiseDistribution, miss: float
     ) -> tuple[bool, NDArray[np.float64]]:
-        """Whether bars are those of the estimates, and the half-width of every table's cells.
+        """Whether intervals are those of the estimates, and the half-width of every table's cells.
 
         Else they are those of the noisy counts themselves, which no bar is wider than.
         """

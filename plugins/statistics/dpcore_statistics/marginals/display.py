@@ -1,10 +1,10 @@
-r"""Display: tables without negative counts, shrunk towards independence. Biased, without bars.
+r"""Display: tables without negative counts, shrunk towards independence. Biased, without intervals.
 
-A function of released numbers and of the public law of their noise alone, so it costs nothing. Of a
+A function of released numbers and of the public law of their noise only, so it costs nothing. Of a
 pair of columns with one-way tables p and q, made to add up to n without negative cells, E = pq'/n
 is the table of independent columns, and Y what the released interaction differs from E's by. It is
 shrunk cell by cell with :math:`K=tg/(tg+1)`, :math:`g\propto E^\gamma` of mean 1: cells in which
-nobody is expected are cleared. t minimises Stein's unbiased estimate of the risk,
+no one is expected are cleared. t minimises Stein's unbiased estimate of the risk,
 
 .. math:: \sum(1-K)^2Y^2/s^2+2\lambda c\sum K,\qquad c=(1-1/n_i)(1-1/n_j),
 

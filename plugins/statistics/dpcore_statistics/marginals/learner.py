@@ -35,7 +35,7 @@ from dpcore_statistics.statistic import Statistic
 
 COUNT, CHOICE = "count", "choice"
 _COUNT_FRACTION = 0.02
-_USUAL = 10_000.0  # records, where nothing says how many: what is told before a run, and no more
+_USUAL = 10_000.0  # records, where nothing says how many: what is given before a run, and no more
 _REPLACED = 1.5  # about how much farther than one record's length two of them are apart
 
 
@@ -52,8 +52,8 @@ class Marginals(Statistic):
         columns: Ranges and categories, as they are declared.
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
-        tables: `pairs`, all tables of two columns and of each column alone; or lists of columns.
-        triples: Tables of three columns besides.
+        tables: `pairs`, all tables of two columns and of each column only; or lists of columns.
+        triples: Tables of three columns also.
         objective: `total` variance of all cells, or the least possible largest variance of a cell:
             relative to what `statistics.table` gives its table (`each`), or as it is (`largest`).
             `display`: total variance, with the weight of one-way tables that a display of about so
@@ -63,7 +63,7 @@ class Marginals(Statistic):
             A wrong one costs accuracy; four times too small costs up to half, too large little.
         weights: Of tables in the total, by name (columns joined by a hyphen); 1 where left out.
         display: Whether tables of one and two columns also get a column without negative counts,
-            shrunk towards independence: biased, and without bars.
+            shrunk towards independence: biased, and without intervals.
     """
 
     columns: tuple[str, ...]
@@ -99,7 +99,7 @@ class Marginals(Statistic):
         return "records"
 
     def norm(self, public: Public) -> Distance:
-        """l2: the basis has the least noise there alone.
+        """l2: the basis has the least noise there only.
 
         Raises:
             ParameterError: the budget has no delta, or l1 is asked for.
@@ -118,7 +118,7 @@ class Marginals(Statistic):
         """The tables by name.
 
         Raises:
-            ParameterError: a column or a table stands twice, a table has a column that is not
+            ParameterError: a column or a table occurs twice, a table has a column that is not
                 listed, edges or bins are about such a one.
         """
         need(
@@ -267,7 +267,7 @@ class Marginals(Statistic):
         return attrs.evolve(query, args={CHOICE: choice, "n": n, "width": width})
 
     def answered(self, query: Query, public: Public) -> Measured:
-        """The plan that an ask names.
+        """The plan that a query names.
 
         Raises:
             ContractError: it names none.

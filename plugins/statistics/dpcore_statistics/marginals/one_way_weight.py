@@ -1,4 +1,4 @@
-r"""How much one-way tables weigh beside pairs where a display is wanted, from public facts alone.
+r"""How much one-way tables weigh next to pairs where a display is wanted, from public facts only.
 
 With little budget a display is mostly one-way tables, and with much of it mostly interactions. Of
 n records, and noise of standard deviation :math:`s_A` on the residuals of columns A, the distance
@@ -32,7 +32,7 @@ from dpcore_models.measurements.workload import Workload
 _WEIGHTS = (1e-6, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 4000.0, 16000.0)
 _FRACTIONS = (0.0, 0.05, 0.1)
 CHOICES = (*itertools.product(_WEIGHTS, _FRACTIONS),)
-"""What one cell of a one-way table weighs, a pair's being 1, and the share of the total."""
+"""What one cell of a one-way table weighs, a pair's being 1, and the proportion of the total."""
 
 _ROOT = math.sqrt(math.sqrt(2.0))
 _SIZES = [2.0**power * half for power in range(1, 60) for half in (1.0, math.sqrt(2.0))]
@@ -81,7 +81,7 @@ def weighted(workload: Workload, weights: tuple[float, ...], one_way: float) -> 
 
 @attrs.frozen
 class _Terms:
-    """Of all pairs: the sizes of both columns, and where their noise stands among all subsets."""
+    """Of all pairs: the sizes of both columns, and where their noise is among all subsets."""
 
     sizes: NDArray[np.float64]
     places: NDArray[np.intp]
@@ -89,7 +89,7 @@ class _Terms:
 
 
 def _predicted_error(workload: Workload, noise: NDArray[np.float64], n: float) -> float:
-    """About how far displayed pairs lie from the exact ones, as a share of the records.
+    """About how far displayed pairs lie from the exact ones, as a proportion of the records.
 
     Args:
         noise: Standard deviations of every subset, in counts.

@@ -65,7 +65,7 @@ class SparseVector(Choice):
 
     def scales(self, sensitivity: Sensitivity) -> tuple[Fraction, Fraction]:
         """Of the threshold's noise, and of each score's; scores move by whole numbers."""
-        # Delta, rounded up to an integer; integer noise has its ratio at integer shifts alone.
+        # Delta, rounded up to an integer; integer noise has its ratio at integer shifts only.
         movement = max(1, math.ceil(sensitivity.unit))
         # Integers that move by at most 1 and lie at most 1 apart all move one way; more than 1, as
         # of several records of one person, is never taken for that.

@@ -1,4 +1,4 @@
-r"""Keys nobody listed: a noisy count for each key that occurs, published where it is large enough.
+r"""Keys no one listed: a noisy count for each key that occurs, published where it is large enough.
 
 Persons have at most l keys. Each count of a key with records gets Gaussian noise of standard
 deviation s, and the key is published iff the noisy count is above T, where a key of one record is
@@ -124,7 +124,7 @@ def _gaussian(epsilons: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
 
 @attrs.frozen(kw_only=True)
 class KeyedQuery(Query):
-    """Counts of keys that nobody listed: a row for each key that occurs, the count last.
+    """Counts of keys that no one listed: a row for each key that occurs, the count last.
 
     Its shape is that of the release: at most so many keys, rows of zeros where there are fewer.
     """
@@ -238,7 +238,7 @@ class Thresholded(Mechanism):
             len(ordered), noise
         )
         survivors = np.flatnonzero(noisy > self.threshold)
-        # A function of noisy counts alone: post-processing, which costs nothing.
+        # A function of noisy counts by itself: post-processing, which costs nothing.
         if survivors.size > query.shape[0]:
             survivors = np.sort(
                 survivors[np.argsort(-noisy[survivors], kind="stable")[: query.shape[0]]]

@@ -1,1 +1,1 @@
-"""Metrics of an evaluation beside means, one family per file; their groups are the core's."""
+"""Metrics of an evaluation next to means, one family per file; their groups are the core's."""

@@ -1,4 +1,4 @@
-r"""Balanced accuracy: the mean, over classes, of the share of a class that is predicted right.
+r"""Balanced accuracy: the mean, over classes, of the proportion of a class that is predicted right.
 
 Let :math:`r_c` of the :math:`n_c` records of class c be predicted right. What is paid for counts a
 rare class as k records at least, with a public k:
@@ -35,7 +35,7 @@ class BalancedAccuracy(PricedMetric):
     """The mean over classes of the share that is predicted right.
 
     Args:
-        least: Where it is paid for, the share of records that each class is expected to have:
+        least: Where it is paid for, the proportion of records that each class is expected to have:
             public. Where a class has fewer, its share counts for less.
     """
 

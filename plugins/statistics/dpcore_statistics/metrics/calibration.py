@@ -26,7 +26,8 @@ from dpcore.rounding import up
 
 @attrs.frozen(kw_only=True)
 class CalibrationError(PricedMetric):
-    """How far stated probabilities lie from the share of the second class, a mean over equal bins.
+    """How far stated probabilities lie from the proportion of the second class, a mean over equal
+    bins.
 
     Args:
         bins: Of [0, 1].
@@ -78,7 +79,7 @@ class CalibrationError(PricedMetric):
         )
         return Curve(
             across="stated probability of the second class",
-            up="share of the second class",
+            up="proportion of the second class",
             diagonal="probabilities that are right on average",
             points=np.column_stack([probabilities, proportions]),
         )

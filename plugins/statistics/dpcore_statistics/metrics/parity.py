@@ -2,9 +2,10 @@ r"""Parity: how far the laws of predictions in two groups lie apart (Kolmogorov 
 
 The distance is the largest difference of the two distribution functions, found by sorting. It is
 the same after any increasing function of the predictions, so that it says nothing of their size:
-noise alone has a parity, that of :math:`\varphi^Tz`, which holds no record. Where the groups are
-equal the expected distance of samples of n_1 and n_2 is about :math:`.8687\sqrt{1/n_1+1/n_2}`: a
-*sampling floor*, told beside it.
+noise by itself has a parity, that of :math:`\varphi^Tz`, which holds no record. Where the groups
+are equal the expected distance of samples of n_1 and n_2 is about :math:`.8687\sqrt{1/n_1+1/n_2}`:
+a
+*sampling floor*, reported next to it.
 """
 
 import itertools
@@ -49,8 +50,8 @@ def tail(found: float, one: int, other: int) -> float:
 class Parity(Metric):
     """The largest distance of two groups' predictions, with its sampling floor. Exact.
 
-    Of classes it is the largest difference of the groups' shares of one class. Stated beside it are
-    the floor, and how often groups that do not differ would show as much (`p`).
+    Of classes it is the largest difference of the groups' proportions of one class. Stated next to
+    it are the floor, and how often groups that do not differ would show as much (`p`).
     """
 
     needs_groups: ClassVar[bool] = True
@@ -65,7 +66,7 @@ class Parity(Metric):
         result = {WHOLE: 0.0, "floor": 0.0, "p": 1.0}
         for first, second in itertools.combinations(parts, 2):
             gap = self._pair_distance(first, second, hold_out.target)
-            # The floor and p are those of the pair that lies farthest apart.
+            # The floor and p are those of the pair that lies most distant apart.
             if gap >= result[WHOLE]:
                 result = {
                     WHOLE: gap,

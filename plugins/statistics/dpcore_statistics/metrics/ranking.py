@@ -71,7 +71,7 @@ class AreaUnderCurve(PricedMetric):
     """The area under the ROC curve, ties counted half. Paid for: drawn to 1/2 if a class is rare.
 
     Args:
-        least: Where it is paid for, the share of records that each class is expected to have:
+        least: Where it is paid for, the proportion of records that each class is expected to have:
             public. Where a class has fewer, what is released is nearer to 1/2 than the area.
     """
 
@@ -87,7 +87,7 @@ class AreaUnderCurve(PricedMetric):
         """S above; 1 for a single record."""
         if records < 2:
             return 1.0
-        # S of the theorem, from public numbers alone, and rounded up.
+        # S of the theorem, from public numbers only, and rounded up.
         k = rare(self.least, records)
         return min(1.0, up((records - 1) / (k * (records - k)), roundings=8))
 
@@ -126,7 +126,7 @@ class AreaUnderCurve(PricedMetric):
         return Curve(
             across="false positive rate",
             up="true positive rate",
-            diagonal="scores that tell nothing",
+            diagonal="scores that reveal nothing",
             points=np.array(
                 [(0.0, 0.0), *zip(false_rates[sample], hit_rates[sample], strict=True)]
             ),

@@ -16,7 +16,7 @@ GAP = "gap"
 
 @attrs.frozen
 class _Rate(Metric):
-    """A share of some records, told of all, of each group, and the largest difference."""
+    """A proportion of some records, reported of all, of each group, and the largest difference."""
 
     def about(self, target: Range | Classes) -> bool:
         """Whether the target has exactly two classes."""
@@ -43,7 +43,7 @@ class _Rate(Metric):
 
 @attrs.frozen
 class PositiveRate(_Rate):
-    """The share of records for which the second of two classes is predicted."""
+    """The proportion of records for which the second of two classes is predicted."""
 
     def counted(self, positive: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Every record counts, shape (n,)."""

@@ -7,7 +7,7 @@ vI, independent of the records given the plan. Then for every theta and every gr
 
 for squared loss without clipping: the linear term has mean 0. What is printed as the *gap* of a
 group is :math:`|R_a-R|`. Of two groups with shares p_a it is :math:`(1-p_a)|R_1-R_2|`, so that it
-is larger for the smaller group, whichever of them is harmed: R_a is told beside it.
+is larger for the smaller group, whichever of them is harmed: R_a is given next to it.
 
 Clipped predictions (what is published). With m the score without noise, s its standard deviation,
 a = (low - m)/s and b = (high - m)/s,
@@ -36,7 +36,7 @@ from dpcore.errors import ContractError
 from dpcore.metrics.base import WHOLE, HoldOutPredictions, Metric
 
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
-_CUTOFF = 40.0  # standard deviations beyond which a normal law has no mass in floats
+_CUTOFF = 40.0  # standard deviations beyond which a normal distribution has no mass in floats
 
 
 def clipped_moments(
@@ -53,7 +53,7 @@ def clipped_moments(
     centre, half = (low + high) / 2, (high - low) / 2
     m, s = mean - centre, np.where(std > 0, std, 1.0)
     a, b = np.clip((-half - m) / s, -_CUTOFF, _CUTOFF), np.clip((half - m) / s, -_CUTOFF, _CUTOFF)
-    # How much of the normal law is cut off at each end, and how much is not.
+    # How much of the normal distribution is cut off at each end, and how much is not.
     mass_below, mass_above, mass_inside = (
         scipy.special.ndtr(a),
         scipy.special.ndtr(-b),
@@ -82,7 +82,9 @@ def added_risk(hold_out: HoldOutPredictions, clip: bool) -> NDArray[np.float64]:
         ContractError: the law of the scores is not known, or clipped and not normal.
     """
     if (distribution := hold_out.distribution) is None or (clip and not distribution.normal):
-        raise ContractError("the closed form needs a score whose noise has a known normal law")
+        raise ContractError(
+            "the closed form needs a score whose noise has a known normal distribution"
+        )
     if not clip:
         return np.asarray(distribution.std**2)
     target = hold_out.target
@@ -120,7 +122,7 @@ class _Risk(Metric):
 
     @abstractmethod
     def summarise(self, risks: Mapping[str, float]) -> Mapping[str, float]:
-        """What is told of R and every R_a."""
+        """What is reported of R and every R_a."""
 
 
 @attrs.frozen(kw_only=True)

@@ -1,4 +1,6 @@
-"""Public shares that metrics are told: the smallest probability, and how rare a class may be."""
+"""Public shares that metrics are reported: the smallest probability, and how rare a class may
+be.
+"""
 
 import math
 from typing import Any

@@ -280,7 +280,8 @@ class _Moments:
         ends = self.covariance_ends(deviation, miss)
         variances = [self._variance_ends(number, deviation, miss) for number in (0, 1)]
         roots = [math.sqrt(variances[0][side] * variances[1][side]) for side in (0, 1)]
-        # A negative end is farthest from 0 for the smallest variances, and nearest for the largest.
+        # A negative end is most distant from 0 for the smallest variances, and nearest for the
+        # largest.
         low, high = (
             (end / root if root > 0 else math.copysign(math.inf, end) if end else 0.0)
             for end, root in ((ends[0], roots[ends[0] > 0]), (ends[1], roots[ends[1] < 0]))

@@ -3,7 +3,7 @@ r"""Ratio: the sum of one column over the sum of another, such as costs per day,
 Both sums are released in one query, each value in units of the largest size in its declared range:
 (x/X, y/Y) is in a box within :math:`[-1,1]\times[0,1]`.
 
-Theorem: the farthest corner of the box is :math:`\sqrt2` long in l2, and 2 in l1: what a record
+Theorem: the most distant corner of the box is :math:`\sqrt2` long in l2, and 2 in l1: what a record
 that comes or goes moves. A replaced one moves the diagonal of the box, or as much as one that comes
 or goes where that is more and records may be left out. All of it is attained, as the values of two
 columns may be any of their ranges.
@@ -34,9 +34,9 @@ class Ratio(ByRanges):
     """The sum of a column divided by the sum of another one, whose values are not negative.
 
     The interval is Fieller's set for normal noise, and of other noise a box: it holds at every
-    size, and says nothing where the sum below the line is not told from 0. Where `interval` is
+    size, and says nothing where the sum below the line is not given from 0. Where `interval` is
     `both` or `population`, the sums of squares and products that sampling error needs are
-    released beside both sums, which costs noise (`SampledRatio`).
+    released next to both sums, which costs noise (`SampledRatio`).
 
     Total: as every statistic.
 
@@ -135,7 +135,7 @@ class Ratio(ByRanges):
         cutoff = units[1] / lowest.low if lowest.low > 0 else math.inf
         ends = ratio(top, bottom, 1.0, noise_distribution, self.miss, cutoff)
         ends = self.cut_sum(ends, above.low, above.high)
-        # Below one standard deviation of the noise a sum is not told from 0.
+        # Below one standard deviation of the noise a sum is not given from 0.
         divisor = max(bottom, 1.0 if noise_distribution is None else noise_distribution.std)
         estimate = cut((top / divisor, top / divisor), -cutoff, cutoff)[0]
         unit = units[0] / units[1]

@@ -1,4 +1,4 @@
-r"""Ratio of the sums of two columns, such as cost per day, with its second moments beside it.
+r"""Ratio of the sums of two columns, such as cost per day, with its second moments next to it.
 
 With x and y a record's places in both ranges, :math:`(w,x,1-x^2,y,1-y^2,xy/2)` is at most
 :math:`\sqrt{w^2+9/4}` long, and two of them are at most :math:`\sqrt8` apart, w aside: the theorems
@@ -121,13 +121,13 @@ class RatioSums:
 @attrs.frozen(kw_only=True)
 class SampledRatio(Covariance):
     """The sum of one column over that of another, of the records that have both, with what an
-    interval about the population needs: `statistics.ratio` asks it where that is told.
+    interval about the population needs: `statistics.ratio` asks it where that is reported.
 
     Total: as every statistic.
 
     Args:
         column: What is above: a declared range.
-        other: What is below: a declared range. Nothing is told where its sum may be 0 or less.
+        other: What is below: a declared range. Nothing is given where its sum may be 0 or less.
     """
 
     cross: ClassVar[float] = _HALF
@@ -175,7 +175,8 @@ class SampledRatio(Covariance):
             wider = NOTHING if distribution is None else sums.interval(distribution, number)
             subject = f"the sum of {self.column} over that of {self.other}, each value clipped"
             intervals = population_intervals(wider, self.level, subject, domain, distribution)
-        # Where nothing is told, a sum below that noise has made small or negative is no divisor.
+        # Where nothing is reported, a sum below that noise has made small or negative is no
+        # divisor.
         least = -np.inf if np.isfinite(ends[0]) else other.column.half_width
         return Statistics.of(
             Figures(

@@ -7,7 +7,7 @@ range.
 
 A difference takes estimates and ends that are cut nowhere. With ends that are cut to the possible
 range, the distance from an estimate to its end is too short where noise has moved both beyond it:
-coverage fell to .90 of .95 for a rare value beside a common one.
+coverage fell to .90 of .95 for a rare value next to a common one.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ Estimate = tuple[Any, Any, Any]
 
 
 def difference(first: Estimate, second: Estimate, gap: Any, cutoff: float) -> Ends:
-    """Of two independent numbers, the first less the second; of infinite ends nothing is told.
+    """Of two independent numbers, the first less the second; of infinite ends nothing is reported.
 
     Args:
         gap: The published difference, of estimates that are cut: it lies in its interval.
@@ -96,7 +96,7 @@ def mean_test(first: Moments, second: Moments, sampling: Sampling) -> Numbers:
 def proportion_difference(
     first: Pair, second: Pair, sampling: Sampling, cells: tuple[tuple[int, int], tuple[int, int]]
 ) -> Ends:
-    """The difference of two shares of noisy counts.
+    """The difference of two proportions of noisy counts.
 
     Args:
         first, second: What counts, and the rest. cells: Of how many noisy numbers each is the sum.

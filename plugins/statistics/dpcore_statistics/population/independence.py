@@ -1,12 +1,12 @@
-r"""Independence: a test of a released two-way table, by simulation from public coins.
+r"""Independence: a test of a released two-way table, by simulation from public randomness.
 
 With noise of width s on every cell, :math:`T=\sum(\tilde O-E)^2/(E+s^2)`, E from the positive parts
 of the noisy margins. Tables drawn from the fitted model of independence, with the same number of
 records and the same noise, have the same T computed from margins of their own. The p value is
-:math:`(1+\#\{T^*\ge T\})/(B+1)`. The classical law of T holds for tables without noise alone: on
+:math:`(1+\#\{T^*\ge T\})/(B+1)`. The classical law of T holds for tables without noise only: on
 noisy ones it rejects up to every time.
 
-Of fewer records than :math:`4s` times the root of the number of cells nothing is told: p is 1.
+Of fewer records than :math:`4s` times the root of the number of cells nothing is reported: p is 1.
 """
 
 import math
@@ -26,7 +26,9 @@ def independence(
     draws: np.random.Generator,
     times: int = DRAWS,
 ) -> tuple[float, float, bool]:
-    """T, the p value, and whether anything is told, of noisy counts of shape (rows, columns)."""
+    """T, the p value, and whether anything is reported, of noisy counts of shape (rows,
+    columns).
+    """
     if not isinstance(deviation, NormalDistribution):
         return 0.0, 1.0, False
     squared = deviation.width**2

@@ -2,9 +2,9 @@ r"""Inversion: a quantile of the population by the tests of all points of a grid
 
 With N(t) the noisy number of values up to t, and :math:`N_<(t)` those below it, a point t is left
 out iff :math:`N(t)-q\tilde n<-z\sigma_t` or :math:`N_<(t)-q\tilde n>z\sigma_t`, where
-:math:`\sigma_t^2=\tilde nq(1-q)+s^2\lVert A_t-qA_{end}\rVert^2`. What remains is told by its hull.
-Only the test at the true quantile must not fail, so that no band over all points is paid for. Ties
-make both tests hold.
+:math:`\sigma_t^2=\tilde nq(1-q)+s^2\lVert A_t-qA_{end}\rVert^2`. What remains is reported by its
+hull. Only the test at the true quantile must not fail, so that no band over all points is paid for.
+Ties make both tests hold.
 """
 
 import numpy as np

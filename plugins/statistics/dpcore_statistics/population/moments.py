@@ -3,8 +3,8 @@ r"""Moments: four moments of a column at the sensitivity of its mean, and interv
 Let x be a value's place in [-1, 1], and :math:`u=x^2`.
 
 Lemma. :math:`(x,1-u,x(1-u),x^2(1-u),\dots,x^K(1-u))` is at most 1 long in l2, for every K. Proof:
-:math:`u+(1-u)^2(1+u+\dots+u^K)=u+(1-u)(1-u^{K+1})=1-u^{K+1}(1-u)\le1`. x alone attains it, so that
-nothing is paid beside the mean; two such vectors differ by at most 2, as two values of x do.
+:math:`u+(1-u)^2(1+u+\dots+u^K)=u+(1-u)(1-u^{K+1})=1-u^{K+1}(1-u)\le1`. x by itself attains it, so
+that nothing is paid next to the mean; two such vectors differ by at most 2, as two values of x do.
 
 With :math:`d_k=\sum x^k(1-u)`: :math:`\sum x^2=n-d_0`, :math:`\sum x^3=\sum x-d_1` and
 :math:`\sum x^4=n-d_0-d_2`. K = 2 here.
@@ -33,7 +33,7 @@ from dpcore_statistics.population.sampling import (
 )
 
 MORE = 3
-"""Numbers beside the sum of x: d_0, d_1 and d_2."""
+"""Numbers next to the sum of x: d_0, d_1 and d_2."""
 
 HALF = 0.5
 """What d_0 is multiplied by in l1."""
@@ -45,12 +45,12 @@ _CERTAIN = 5.0  # widths of the noise of n below which a variance says nothing
 
 
 def free_square(norm: Distance) -> float:
-    """c, of y (1 - y) beside y."""
+    """c, of y (1 - y) next to y."""
     return 1.0 if norm is Distance.L1 else FREE_SQUARE
 
 
 def free_terms(x: Any, norm: Distance = Distance.L2) -> tuple[Any, ...]:
-    """What a record adds beside x: (1 - u) (1, x, x^2), one after the other; in l1 (1 - u)/2."""
+    """What a record adds next to x: (1 - u) (1, x, x^2), one after the other; in l1 (1 - u)/2."""
     complement = 1 - x * x
     if norm is Distance.L1:
         return (HALF * complement,)
@@ -112,7 +112,7 @@ class Moments(SampledMean):
 
     Args:
         of_lost: Variance of the noise on each of these, in units of s^2; in l1, where there is d_0
-            alone, it is 4.
+            only, it is 4.
     """
 
     of_lost: float = 1.0
@@ -240,5 +240,5 @@ def stream_sum(total: Any, lost: Any, sampling: Sampling, free: float = FREE_SQU
     )
     c = top * top - (z * sampling.width) ** 2
     low, high = roots(np.ones_like(top), top + z * z * proportion / 2, c, -np.inf, np.inf)
-    # Beyond 0 the variance is that of the noise alone; the estimate lies in its interval.
+    # Beyond 0 the variance is that of the noise only; the estimate lies in its interval.
     return np.minimum(low, top), np.maximum(high, top)

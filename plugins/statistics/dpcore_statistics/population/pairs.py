@@ -1,6 +1,6 @@
 """Pairs: the tables of all pairs of groups, whose means differ, or are one a part of the other.
 
-Of both kinds of bars: of the noise alone from the intervals of the two groups, which hold together;
+Of both kinds of bars: of the noise only from the intervals of the two groups, which hold together;
 of the population by `comparisons`.
 """
 
@@ -39,7 +39,7 @@ EQUALITY = "equality"
 
 
 def require_comparable(compare: str, column: NumberColumn, groups: int) -> None:
-    """Raise `ParameterError` where pairs cannot be told, by public facts."""
+    """Raise `ParameterError` where pairs cannot be reported, by public facts."""
     fits = 2 <= groups <= MOST_PAIRED
     need(fits, "group_by", f"2 to {MOST_PAIRED} groups, whose pairs are compared", "by", groups)
     is_signed = column.column.low < 0 and compare == RATIO
@@ -62,10 +62,10 @@ class Compared(Protocol):
         """At which all pairs hold together."""
 
     def samples(self, public: Public) -> bool:
-        """Whether intervals about the population are told."""
+        """Whether intervals about the population are reported."""
 
     def count_weight(self, public: Public) -> float:
-        """w, the weight of a count beside sums."""
+        """w, the weight of a count next to sums."""
 
     def norm(self, public: Public) -> Distance:
         """The norm in which sums are bounded."""
@@ -131,7 +131,7 @@ def _of_records(
     w: float,
     level: float,
 ) -> Figures:
-    """The pairs on these records, with bars of the noise alone."""
+    """The pairs on these records, with intervals of the noise only."""
     low, high, half = column.column.low, column.column.high, column.column.half_width
     estimates = []
     for weighted, total, *_ in np.asarray(answer.value, dtype=np.float64).tolist():
@@ -161,7 +161,7 @@ def _of_records(
 
 
 def _quotient(top: float, bottom: float, otherwise: float) -> float:
-    """A ratio of numbers that are not negative; of a mean that may be 0 none is told."""
+    """A ratio of numbers that are not negative; of a mean that may be 0 none is reported."""
     return top / bottom if bottom > 0 else otherwise
 
 
@@ -182,7 +182,7 @@ def tested(
     public: Public,
     level: float,
 ) -> Figures:
-    """The test of a two-way table: T, and its p value, drawn by the published coins."""
+    """The test of a two-way table: T, and its p value, drawn by the published randomness."""
     draws = public.randomness.stream(INDEPENDENCE).generator()
     statistic, p_value, is_stated = independence(counts, noise_distribution, draws)
     verdict = "" if is_stated else "; it says nothing: too few records for this budget"

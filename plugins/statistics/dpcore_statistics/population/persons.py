@@ -18,7 +18,7 @@ Proof: as above the square of one is at most :math:`(1+w^2)x^2(1+4(1-x)^2)`. As
 :math:`1-x(1+4(1-x)^2)=(1-x)(1-2x)^2\ge0`, that is at most :math:`(1+w^2)x`, and all x add up to at
 most 1. []
 
-So k times the vector is as long as k records of the mean alone. No guarantee rests on this: what a
+So k times the vector is as long as k records of the mean only. No guarantee rests on this: what a
 person adds is clipped to that length.
 """
 

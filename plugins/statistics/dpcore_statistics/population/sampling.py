@@ -1,4 +1,4 @@
-r"""Sampling: what a formula knows beside the released numbers, and the quantiles that it uses.
+r"""Sampling: what a formula knows next to the released numbers, and the quantiles that it uses.
 
 Every interval inverts a test: a number r is left out iff the released numbers lie too far from what
 it implies, where *too far* has the variance of sampling and of the noise at r. So the level holds
@@ -33,7 +33,7 @@ Numbers = NDArray[np.float64]
 Ends = tuple[Numbers, Numbers]
 
 NOTHING: Ends = (np.array(-np.inf), np.array(np.inf))
-"""The ends of an interval that tells nothing."""
+"""The ends of an interval that reveals nothing."""
 
 GAUSSIAN = "Gaussian noise: a budget with a delta, and distance: l2"
 """What tests and other moments than the second need, in words."""
@@ -45,7 +45,7 @@ _STEPS = 50  # of a bisection
 
 @attrs.frozen(kw_only=True)
 class Sampling:
-    """The law of the noise and of sampling, and the level of an interval.
+    """The distribution of the noise and of sampling, and the level of an interval.
 
     Args:
         width: s, the standard deviation of the noise on every released number.
@@ -63,7 +63,7 @@ class Sampling:
 
     @property
     def z(self) -> float:
-        """The quantile of the normal law."""
+        """The quantile of the normal distribution."""
         return -NormalDist().inv_cdf(self.miss / 2) + self.growth
 
     def quantile(self, total: Any, variance: Any) -> Numbers:
@@ -107,7 +107,8 @@ def sampling_of(
         return None
     of = None if isinstance(domain.sampled, str) else domain.sampled
     growth = 2.0**0.5 * deviation.rounding / deviation.std
-    # A third of a squared step: integers take the normal law's level in steps, and not below it.
+    # A third of a squared step: integers take the normal distribution's level in steps, and not
+    # below it.
     width = math.hypot(deviation.std, deviation.step / math.sqrt(3.0))
     return Sampling(width=width, miss=miss, of=of, growth=growth, is_laplace=is_laplace)
 
@@ -194,7 +195,7 @@ def expected_proportion(
     if not guess:
         return expected_width(name, noise, "sqrt(p(1 - p))", miss)
     p, n = guess["share"], guess["records"]
-    # Of S - p (S + R), with the noise of both cells; of a public n that of S alone.
+    # Of S - p (S + R), with the noise of both cells; of a public n that of S only.
     noise *= math.hypot(1 - p, p) if cells == 2 else 1.0
     return expected_width(name, noise, math.sqrt(p * (1 - p)), miss, n)
 
@@ -209,7 +210,7 @@ def roots(a: Any, b: Any, c: Any, low: float, high: float, is_stated: Any = True
 
 
 def nothing_unless(report: Any, low: Any, high: Any) -> Ends:
-    """The ends where something is told; infinite ones elsewhere."""
+    """The ends where something is reported; infinite ones elsewhere."""
     return np.where(report, low, -np.inf), np.where(report, high, np.inf)
 
 
@@ -243,9 +244,9 @@ def population_intervals(
         if isinstance(domain.sampled, int)
         else f"{units} that are independent draws"
     )
-    # Why an interval may say nothing, beside too few records.
+    # Why an interval may say nothing, next to too few records.
     clause = (
-        "" if sampling is not None else "; the noise is not normal, so that no interval is told"
+        "" if sampling is not None else "; the noise is not normal, so that no interval is given"
     )
     if isinstance(domain.sampled, int) and domain.exact is None:
         clause += "; a count of a sample of a finite population has none"

@@ -2,7 +2,7 @@ r"""Counts of a stream, and shares: test inversion with the noise and the sampli
 
 * A count of a Poisson stream: all :math:`\lambda` with
   :math:`(\tilde n-\lambda)^2\le z^2(\lambda+s^2)`.
-* A share of S among S + R, sums of :math:`k_S` and :math:`k_R` noisy cells: all p with
+* A proportion of S among S + R, sums of :math:`k_S` and :math:`k_R` noisy cells: all p with
   :math:`(\tilde S-p\tilde n)^2\le z^2(\tilde np(1-p)+s^2(k_S(1-p)^2+k_Rp^2))`. Without noise it is
   Wilson's interval, and without sampling Fieller's.
 * The same with a public n: the noise term is :math:`s^2k_S`.
@@ -30,7 +30,7 @@ def counts_in(
 ) -> Ends:
     """Expected counts: of so many records as are public, or of a stream.
 
-    A count of a sample from a finite population tells nothing else of it: its share does.
+    A count of a sample from a finite population reveals nothing else of it: its share does.
     """
     if sampling is None or (out_of is None and domain.sampled != "independent"):
         return NOTHING

@@ -1,6 +1,6 @@
 r"""Prediction intervals by split conformal prediction, from noisy counts of errors on a hold-out.
 
-Errors :math:`R_i=|y_i-f(x_i)|` of n held-out records, which the model has not seen, are rounded up
+Errors :math:`R_i=|y_i-f(x_i)|` of n hold-out records, which the model has not seen, are rounded up
 to a public grid. Their prefix counts :math:`\tilde C` and number :math:`\tilde n` are released.
 
 The released t is the first grid point from which on all points pass
@@ -67,7 +67,7 @@ class PredictionInterval(RankPrefixes):
     Args:
         levels: With what probability a new value lies in its interval; several cost no more.
         points: Of the grid of errors, equally spaced from 0 to the cap.
-        cap: The largest error that is told apart; the width of the target's range if left out.
+        cap: The largest error that is distinguished; the width of the target's range if left out.
         by: Columns whose combinations are groups with intervals of their own.
     """
 
@@ -188,7 +188,7 @@ class PredictionInterval(RankPrefixes):
             _slopes(self.strategy(public)) if n is not None else np.full(len(answers), level)
         )
         rows = Lengths.of(answers - proportions[:, None] * answers[-1])
-        # Noise is rounded to a grid, which the normal law leaves out.
+        # Noise is rounded to a grid, which the normal distribution leaves out.
         rounding = float(rows.l1.max()) * noise_distribution.rounding
         return rank_margin(level, noise_distribution.std * float(rows.l2.max()), n) + rounding
 

@@ -2,8 +2,9 @@ r"""Rank prefixes: all quantiles at once, from the noisy number of values up to 
 
 Counts of values at the points of a public grid are measured by the best strategy for prefix sums,
 in every group; groups do not overlap. Let N(t) be the number of values up to the point t, n of all
-of them, and :math:`D_q(t)=N(t)-qn`, a linear function of the counts. The joint law of the noise
-says that :math:`|\tilde D_q(t)-D_q(t)|\le z_q(t)` for all t, q and groups together. As D rises with
+of them, and :math:`D_q(t)=N(t)-qn`, a linear function of the counts. The joint distribution of the
+noise says that :math:`|\tilde D_q(t)-D_q(t)|\le z_q(t)` for all t, q and groups together. As D
+rises with
 t, then:
 
 * where :math:`\tilde D_q(t)+z_q(t)<0`, t and all points before lie below the quantile;
@@ -19,7 +20,7 @@ replaced one by the distance of two columns within a group, and between two grou
 :math:`\sqrt2` times the longest column (l2), or twice (l1). Both groups move then, and n of a group
 is private even where the number of records is public.
 
-Where n is public, and nobody is left out, it is no answer: N(t) is joined with it by least squares.
+Where n is public, and no one is left out, it is no answer: N(t) is joined with it by least squares.
 """
 
 import math
@@ -74,7 +75,7 @@ class RankPrefixes(Grouped):
         column: A declared range; missing values are left out.
         quantiles: In (0, 1), increasing.
         points: Of the grid, equally spaced over the range, both ends included.
-        guess: For what `check` expects of the population alone: `records`, the number of values.
+        guess: For what `check` expects of the population only: `records`, the number of values.
     """
 
     by: tuple[str, ...] = ()
@@ -159,7 +160,7 @@ class RankPrefixes(Grouped):
         if noise_distribution is None:
             return np.full((len(self.quantiles), self.points), np.inf)
         proportions = None if self._public_total(public) is not None else self.quantiles
-        # Groups are independent and have one law, so that each has the same share of the miss.
+        # Groups are independent and have one law, so that each has the same proportion of the miss.
         miss = apart(self.miss, self.groups(public).size)
         half = _half_widths(self.strategy(public), proportions, noise_distribution, miss)
         return np.broadcast_to(half, (len(self.quantiles), self.points))
@@ -189,7 +190,8 @@ class RankPrefixes(Grouped):
                 if distribution is None
                 else self._hulls(distances, totals, distribution, public)
             )
-            # What the records have lies in its interval too; of the whole range nothing is told.
+            # What the records have lies in its interval too; of the whole range nothing is
+            # reported.
             points = np.minimum(wider[0], middle), np.maximum(wider[1], middle)
             is_inside = (points[0] > 0) | (points[1] < self.points - 1)
             hull = (grid[points[k].clip(0, self.points - 1).astype(np.intp)] for k in (0, 1))
@@ -262,7 +264,7 @@ class RankPrefixes(Grouped):
 
 @lru_cache(maxsize=16)
 def _slopes(strategy: Strategy) -> NDArray[np.float64]:
-    """What the last prefix tells of every prefix: their covariance over its variance."""
+    """What the last prefix says of every prefix: their covariance over its variance."""
     last = strategy.answers[-1]
     return np.asarray((strategy.answers * last).sum(axis=1) / (last * last).sum())
 

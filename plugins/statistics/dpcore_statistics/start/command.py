@@ -18,12 +18,12 @@ from dpcore_statistics.start.question import FORMS, GAP, Question, read_question
 @command()
 @argument("data", "A CSV or Parquet file, or a folder.", type=PATH)
 @click.option("--question", help=f"What to publish: {FORMS}.")
-@click.option("--spec", type=PATH, help="The file to write; beside DATA if left out.")
+@click.option("--spec", type=PATH, help="The file to write; next to DATA if left out.")
 @click.option("--yes", is_flag=True, help="Ask nothing, and leave gaps.")
 def init(data: Path, question: str | None, spec: Path | None, yes: bool) -> None:
-    """Write a spec to fill in, from the names of columns alone."""
+    """Write a spec to fill in, from the names of columns only."""
     with guarded():
-        # A path of a spec is relative to it, so both stand in one folder unless told otherwise.
+        # A path of a spec is relative to it, so both stand in one folder unless reported otherwise.
         path = spec or data.with_name(f"{data.stem}.yaml")
         need(not path.exists(), SourceError, f"{path} is there already: choose another --spec")
         file = names_of(data)

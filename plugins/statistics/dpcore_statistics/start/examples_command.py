@@ -36,7 +36,7 @@ def list_examples(json: bool) -> None:
 
 
 def _describe(path: Path) -> str:
-    """What an example shows, or why nobody can tell: each file is read by itself."""
+    """What an example shows, or why no one can tell: each file is read by itself."""
     try:
         return _first_sentence(_read(path))
     except SpecError as error:

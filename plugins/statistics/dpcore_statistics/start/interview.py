@@ -1,6 +1,6 @@
 """Interview: what only the operator knows, asked one by one, in plain words.
 
-Enter leaves a gap. Nothing that is asked for stands in the file: what is possible, not what occurs.
+Enter leaves a gap. Nothing that is asked for is in the file: what is possible, not what occurs.
 """
 
 from collections.abc import Callable

@@ -103,7 +103,7 @@ def _parquet_names(path: Path) -> NamedFile:
     files = sorted(p for p in path.rglob("*") if p.suffix in (".parquet", ".pq"))
     need(files or path.is_file(), SourceError, f"{path}: no Parquet file in this folder")
     with unpassed(f"{path.name} cannot be read"):
-        # The file's own schema: Arrow's stands among the metadata by key.
+        # The file's own schema: Arrow's is among the metadata by key.
         schema = parquet.ParquetFile(path if path.is_file() else files[0]).schema
         listed = [schema.column(place) for place in range(len(schema.names))]
         return NamedFile({c.path: _kind(c) for c in listed if c.path == c.name})

@@ -34,7 +34,7 @@ class Answers:
         columns: Declarations by name, as YAML; None for a column that is left out.
         person: The column of persons' ids, and how many records of one are used.
         records: The public number of records; None where it is private.
-        at_most: Of a private number, a public upper bound; models alone need it.
+        at_most: Of a private number, a public upper bound; models only need it.
         epsilon: Of the whole run.
         decimal: The character before decimals.
     """
@@ -48,7 +48,7 @@ class Answers:
 
 
 def proposal(source: str, file: NamedFile, question: Question, answers: Answers) -> str:
-    """The text of a spec; it follows from names, types and answers alone.
+    """The text of a spec; it follows from names, types and answers only.
 
     Args:
         source: The path of the file, relative to the spec.
@@ -90,7 +90,7 @@ def proposal(source: str, file: NamedFile, question: Question, answers: Answers)
         "releases:",
         *(f"  {line}" for line in question.releases),
     ]
-    # An error of a hold-out is bought where this version can: nothing else tells how good it is.
+    # An error of a hold-out is bought where this version can: nothing else says how good it is.
     if target and "score" in EvaluateText.__struct_fields__:
         lines.append("evaluate: {score: 0.02}")
     return "\n".join(lines) + "\n"

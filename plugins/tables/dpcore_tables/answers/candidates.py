@@ -17,7 +17,7 @@ from dpcore_tables.survey import fitted_profile, jumps_of
 
 
 def with_curves(state: Any) -> Any:
-    """Of a look, at the constant."""
+    """Of an evaluation, at the constant."""
     ranks = Ranks.of(state.means, state.variances, state.shares)
     curves = [(term, 1.0) for term in state.plan.layout.curves()]
     candidates = Dictionary.of(state.plan.layout, ranks, curves)

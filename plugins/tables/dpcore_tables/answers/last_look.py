@@ -37,7 +37,7 @@ def sums_released(state: Any, answer: Answer, stage: str) -> Any:
     last = Calibration.of(
         clip * answer.value[:, 0],
         clip * state.noise(answer),
-        # The mean square of one direction alone is 1.
+        # The mean square of one direction by itself is 1.
         state.records * np.eye(1) if is_single else state.last_curvature,
         size=_size_of(state),
         sigma=state.residuals.sigma,

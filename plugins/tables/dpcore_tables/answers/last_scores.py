@@ -33,7 +33,7 @@ def with_scores(state: Any) -> Any:
 
 
 def scores_asked(state: Any) -> dict[str, NDArray[np.float64]]:
-    """The arguments of this look beside those of its round."""
+    """The arguments of this look next to those of its round."""
     return {
         "label": state.scaled.offset,
         "weights": state.scaled.weights,

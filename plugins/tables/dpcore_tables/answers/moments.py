@@ -36,12 +36,12 @@ def fix_squares(plan: Plan, answer: Answer, noise: float, records: float) -> Fix
 
 
 def fix_bins(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
-    """The shares of every number's bins, shape (K, 24)."""
+    """The proportions of every number's bins, shape (K, 24)."""
     return {"shares": released_proportions(answer.value, noise, records)}
 
 
 def fix_categories(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
-    """The shares of every declared column's categories, shrunk towards equal ones; none of
+    """The proportions of every declared column's categories, shrunk towards equal ones; none of
     numbers."""
     levels, place = [], 0
     for count in plan.layout.levels:
@@ -56,7 +56,7 @@ def fix_categories(plan: Plan, answer: Answer, noise: float, records: float) -> 
 
 
 def fix_label(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
-    """The mean label or the shares of classes, and the noise of a vector of length 1."""
+    """The mean label or the proportions of classes, and the noise of a vector of length 1."""
     query = answer.query
     assert isinstance(query, SumQuery), "labels are summed"
     # `unit` is for vectors of either sign: take back what a non-negative label saves.
@@ -64,7 +64,7 @@ def fix_label(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed
     of_own = moved_by_sum(query)
     wider = of_one.replace_one / of_own.replace_one if plan.known else 1.0
     unit = noise * wider / query.sum.clip * math.sqrt(query.share)
-    # Shares of classes are positive and add up to 1; the mean of other labels is in [0, 1].
+    # Proportions of classes are positive and add up to 1; the mean of other labels is in [0, 1].
     if plan.edition > 1 and plan.kind != "number":
         released = answer.value / records + (0.5 if plan.kind == "two" else 0.0)
         mean_label = likely_proportions(released, max(noise / records, _TINY))

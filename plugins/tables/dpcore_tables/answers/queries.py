@@ -73,7 +73,7 @@ def queries_of(plan: Plan) -> tuple[Query, ...]:
     if plan.cells:
         model = Sum(clip=1.0, sign="non_negative", exponent=PROFILE_UNIT)
         entries["table.counts"] = ((plan.cells,), model)
-        # An ask of the fit may be of tables: what a record adds is no longer.
+        # A query of the fit may be of tables: what a record adds is no longer.
         (width, _), model = entries["fit.gradient"]
         entries["fit.gradient"] = ((max(width, plan.cells), 1), model)
     # Repeated asks share one query, with a cap that the accountant counts.

@@ -1,4 +1,5 @@
-r"""Shares of classes from noisy ones: their mean, given these, if all shares were alike likely.
+r"""Proportions of classes from noisy ones: their mean, given these, if all shares were alike
+likely.
 
 Few records leave shares with noise of their own size, and where a share is taken to be 0 a record
 of its class costs much. The mean of a Gaussian of mean a and deviation s on [0, 1] is what two

@@ -45,7 +45,7 @@ class Loss:
     """Which one, with what is public of it.
 
     Args:
-        level: Of a quantile. shift: Of labels in [0, 1], so that 0 stands for 0.
+        level: Of a quantile. shift: Of labels in [0, 1], so that 0 represents 0.
     """
 
     name: Name = "squared"
@@ -104,7 +104,7 @@ class Loss:
     def predictions(
         self, scores: NDArray[np.float64], link: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Labels in [0, 1] that scores stand for; both of one shape."""
+        """Labels in [0, 1] that scores represent; both of one shape."""
         if not self.logarithmic:
             return np.clip(scores, 0.0, 1.0)
         return np.asarray(np.clip(link[0] * _exp(link[1] * scores) - self.shift, 0.0, 1.0))

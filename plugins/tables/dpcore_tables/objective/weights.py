@@ -33,7 +33,7 @@ def require_weights(domain: Domain, weight: str, owner: str) -> None:
     column = domain.columns.get(weight)
     is_usable = isinstance(column, Range) and column.low >= 0 and not column.missing
     need(is_usable, owner, "a declared number from 0 on, never missing", "weight", weight)
-    need(len(domain.columns) > 1, owner, "a column beside the weights", "weight", weight)
+    need(len(domain.columns) > 1, owner, "a column next to the weights", "weight", weight)
     need(domain.norm is None, owner, "no weights where rows are scaled to a norm", "weight", weight)
 
 

@@ -1,8 +1,8 @@
-r"""The cells of pairs: where a record stands in the tables of two columns.
+r"""The cells of pairs: where a record is in the tables of two columns.
 
 A number has 32 parts of equal rank, by released histograms, and a category its levels. Which pairs
 may become tables is public: those with a category, as two numbers have products of smooth
-functions, and with as many cells as the signal can tell apart.
+functions, and with as many cells as the signal can distinguish.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@ r"""Pairs as private tables: what a model says at every cell of two columns.
 
 Of J tables, a record adds its clipped residual to one cell of each, in multiples of the clip and
 of :math:`\sqrt J`, so that what it adds is at most 1 long. With N the records of the cells, f the
-share of residuals that is not clipped and s the noise, released sums of residuals over f are
+proportion of residuals that is not clipped and s the noise, released sums of residuals over f are
 
 .. math:: b=Ne+N(0,\ s^2I+\sigma^2N),\qquad e\sim N(0,\tau K)
 
@@ -11,7 +11,7 @@ number and a category, every category has a curve of its own over the parts, who
 variance in proportion to :math:`1/(1+(k/k_0)^2)`. Size and smoothness are those under which the
 released sums are likeliest (empirical Bayes), and the table is the posterior mean.
 
-As in a descent, sums at a model that has the table already tell :math:`b=N\hat e+S`: an error of N
+As in a descent, sums at a model that has the table already say :math:`b=N\hat e+S`: an error of N
 moves b, but hardly what the table becomes in the end. N is that of independent columns, and what
 released counts say beyond their noise.
 """
@@ -70,7 +70,8 @@ class PairTable:
         """Of no sums yet, with the counts of independent columns.
 
         Args:
-            levels: The released shares of every declared column's categories; empty for numbers.
+            levels: The released proportions of every declared column's categories; empty for
+                numbers.
         """
         first, second = (
             levels[column] if layout.levels[column] else np.full(PIECES, 1 / PIECES)
@@ -214,7 +215,7 @@ class Tables:
         return tuple((cells, wider * roots) for cells, roots in of_tables)
 
     def args(self, *, is_of_tables: bool) -> dict[str, NDArray[Any]]:
-        """What an ask is computed with; empty where there is none.
+        """What a query is computed with; empty where there is none.
 
         Args:
             is_of_tables: Whether it is of their sums.

@@ -1,1 +1,1 @@
-"""What a model says of columns and pairs, and what of that stands out of chance."""
+"""What a model says of columns and pairs, and what of that is out of chance."""

@@ -52,11 +52,11 @@ class Curve:
         ranks, layout = dictionary.ranks, dictionary.layout
         number, is_of_column = layout.numeric.index(column), dictionary.terms[:, 0] == column
         single = dictionary.only(is_of_column)
-        # Rows whose number stands in the middle of every cell; no other column is looked at.
+        # Rows whose number is in the middle of every cell; no other column is looked at.
         middles = (np.arange(CELLS) + 0.5) * (2 * LIMIT / CELLS) - LIMIT
         rows = np.zeros((CELLS, layout.starts[-1] + max(layout.levels[-1], 1)))
         rows[:, layout.starts[column]] = ranks.means[number] + middles * ranks.widths[number]
-        # Rows are shortened; as in shapes, the median factor stands for all of them.
+        # Rows are shortened; as in shapes, the median factor represents all of them.
         factor = usual_shortening(dictionary)
         curve = factor * (weights[is_of_column] * single.sizes) @ single.values(rows)
         proportions = np.repeat(ranks.shares[number], CELLS // BINS) / (CELLS // BINS)
@@ -167,7 +167,7 @@ def changed_shape(
     On a stretch of equal values bands are as wide as the widest before: its mean moves by no more.
 
     Args:
-        levels: The released shares of every declared column's categories; empty for numbers.
+        levels: The released proportions of every declared column's categories; empty for numbers.
         unit: Of the label for each unit of a score.
     """
     names = [*domain.columns]

@@ -13,7 +13,7 @@ where they lead: of the steps in the last window
 .. math:: \overline{Lw_k-g_k/f_k}=Lw^*+N(0,RI),\qquad w^*\sim N(0,\tau I)
 
 with a wide prior, as too narrow a one would shrink twice. Only functions of the release are walked:
-of one that it does not have, no answer says anything. A function of answers alone, as the draws
+of one that it does not have, no answer says anything. A function of answers only, as the draws
 are fixed. A state here is a `conversation.State`.
 
 The prior of the second descent is learned from weights that have noise, which a replay with the
@@ -133,7 +133,7 @@ class _Looks:
         terms = tuple(term for term in survey.strengths if term.second != NONE)
         sizes = survey.dictionary.sizes[[places[term] for term in terms]]
         noises = survey.noise * survey.dictionary.sizes.max(initial=0.0) / sizes
-        # A strength is a square less so many variances of its noise. It does not tell the sign.
+        # A strength is a square less so many variances of its noise. It does not say the sign.
         strengths = np.array([survey.strengths[term] for term in terms])
         squares = np.maximum(strengths / noises**2 + LESS, 0.0)
         logs = -0.5 * (squares[:, None] / (1 + _VARIANCES) + np.log1p(_VARIANCES))
@@ -202,7 +202,7 @@ class _Gradients:
         generator: np.random.Generator | None = None,
     ) -> NDArray[np.float64]:
         """Where a descent ends that takes these gradients in place of the released ones of its
-        steps, shape (d, m). A map of an earlier step stands for one of nearly the same noise.
+        steps, shape (d, m). A map of an earlier step represents one of nearly the same noise.
 
         Args:
             descent: Not begun, but with the steps of the released one. start: Shape (d, m).

@@ -1,8 +1,8 @@
-r"""Effects: what a model says of each column and pair, from released answers alone.
+r"""Effects: what a model says of each column and pair, from released answers only.
 
 A term of two columns is :math:`\psi_a(x)\psi_b(x')`. With m the means under the released shares,
 columns independent, it is the sum of :math:`(\psi_a-m_a)(\psi_b-m_b)`, which says nothing of one
-column alone, of :math:`m_b(\psi_a-m_a)` and :math:`m_a(\psi_b-m_b)`, which belong to the columns,
+column only, of :math:`m_b(\psi_a-m_a)` and :math:`m_a(\psi_b-m_b)`, which belong to the columns,
 and of a constant. So effects are purified: hierarchical, with mean 0 over every column, and they
 add up to the same score.
 
@@ -45,7 +45,7 @@ class Effect:
             through all tables; shape (rows,).
         tables: Which tables have these cells, all of each.
         functions: What one unit of each coefficient adds at the points, shape (rows, k).
-        frequencies: Released shares of the points, shape (k,).
+        frequencies: Released proportions of the points, shape (k,).
     """
 
     owner: tuple[int, ...]
@@ -73,11 +73,11 @@ def effects_of(
     """The effect of every column with a term, and of every pair with one or with a table.
 
     Args:
-        levels: The released shares of every declared column's categories; empty for numbers.
+        levels: The released proportions of every declared column's categories; empty for numbers.
         tables: Pairs that have one.
     """
     sizes = usual_shortening(dictionary) * dictionary.sizes[:, None]
-    # Every function that stands in a term, once, as a term of its own.
+    # Every function that is in a term, once, as a term of its own.
     terms = dictionary.terms.tolist()
     keys = {(c, k) for c, k, _, _ in terms} | {(c, k) for _, _, c, k in terms if c != NONE}
     sides = [Term(*key) for key in sorted(keys)]
@@ -92,7 +92,7 @@ def effects_of(
     second = np.array([places.get((c, k), 0) for _, _, c, k in terms], dtype=np.intp)
     is_pair = (dictionary.terms[:, 2] != NONE)[:, None]
 
-    @functools.cache  # a column stands in many pairs
+    @functools.cache  # a column is in many pairs
     def centred(column: int, count: int) -> NDArray[np.float64]:
         """Every side less its mean, 0 where it is another column's; shape (sides, points)."""
         points = _grid(domain, column, count)
@@ -192,12 +192,12 @@ def _of_column(single: Dictionary, column: int, rows: NDArray[np.float64]) -> ND
 def _representatives(
     domain: Domain, dictionary: Dictionary, column: int, levels: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Encoded rows that stand for all values of a column, and the share of each."""
+    """Encoded rows that represent all values of a column, and the proportion of each."""
     layout, ranks = dictionary.layout, dictionary.ranks
     if len(levels):
         return encode_points(domain, column, _grid(domain, column, 0)), levels
     number = layout.numeric.index(column)
-    # Encoded rows whose number stands in the middle of every bin.
+    # Encoded rows whose number is in the middle of every bin.
     middles = (np.arange(BINS) + 0.5) * (2 * LIMIT / BINS) - LIMIT
     rows = np.zeros((BINS, domain.width))
     rows[:, layout.starts[column]] = ranks.means[number] + middles * ranks.widths[number]
@@ -207,7 +207,7 @@ def _representatives(
 def _bins(
     domain: Domain, dictionary: Dictionary, column: int, points: NDArray[Any]
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.float64]]:
-    """Of points of a number: their bins, which lie beyond all bins, and the shares of bins."""
+    """Of points of a number: their bins, which lie beyond all bins, and the proportions of bins."""
     ranks, number = dictionary.ranks, dictionary.layout.numeric.index(column)
     encoded = encode_points(domain, column, points)[:, dictionary.layout.starts[column]]
     z = (encoded - ranks.means[number]) / ranks.widths[number]

@@ -1,8 +1,8 @@
-r"""What stands out of chance: shapes with their bands, and which of them are found.
+r"""What is out of chance: shapes with their bands, and which of them are found.
 
 A column that says nothing of the labels still gets a shape: the noise makes one, and so does chance
 in the choice of records. Both move the weights by nearly Gaussian amounts of a covariance S that
-answers alone fix, so of a shape :math:`Fw` that is null
+answers only fix, so of a shape :math:`Fw` that is null
 
 * the mean square :math:`Q=w^TAw`, with :math:`A=F^T\mathrm{diag}(p)F`, has mean
   :math:`\mathrm{tr}AS` and variance :math:`2\,\mathrm{tr}(AS)^2`: a chi-square law of those moments
@@ -56,7 +56,7 @@ def shapes_of(
     """Every column's and pair's shape, the most important first.
 
     Args:
-        levels: The released shares of every declared column's categories; empty for numbers.
+        levels: The released proportions of every declared column's categories; empty for numbers.
         weights: Shape (d, m). spread: Covariance of their noise, shape (d, d).
         errors: Of noise and chance together, where a column says nothing.
         unit: Of the label for each unit of a score. candidates: How many pairs were looked at.
@@ -110,7 +110,7 @@ def shapes_of(
                 joint_band=joint.reshape(shape),
                 rare=rare_points(domain, dictionary, first, effect.at[0], levels[first]),
                 importance=math.sqrt(frequencies @ (values**2).sum(axis=1)),
-                # What noise alone would make of the importance.
+                # What noise by itself would make of the importance.
                 floor=math.sqrt(weights.shape[1] * (frequencies @ noise**2)),
                 p_value=p_value,
                 found=place in found,
@@ -193,7 +193,9 @@ def joint_band_of(
     is_moved = deviations > _NOTHING * max(float(deviations.max(initial=0.0)), _NOTHING)
     if not is_moved.any():
         return deviations
-    roots /= np.where(is_moved, deviations, math.inf)  # what nothing moves is never the farthest
+    roots /= np.where(
+        is_moved, deviations, math.inf
+    )  # what nothing moves is never the most distant
     # A fixed seed: the same answers give the same band.
     generator = np.random.Generator(np.random.PCG64(0))
     draws = generator.standard_normal((outputs, len(roots), _DRAWS))

@@ -1,12 +1,13 @@
 r"""How noise and chance move the weights of a column that says nothing: both descents, replayed.
 
-Made-up records have independent columns, the released ranks of numbers and the released shares of
+Synthetic records have independent columns, the released ranks of numbers and the released
+proportions of
 categories: a column that says nothing is independent of all others, too. Noise moves the first
 round, from whose weights the second one goes on; chance in the choice of records moves the
 gradients of both rounds alike. All of that is linear in what moves it, once the functions and their
 priors are chosen, but for the curvature L of the loss.
 
-L is that of made-up records, corrected by the released Gram matrix. A number of few values stands
+L is that of synthetic records, corrected by the released Gram matrix. A number of few values is
 at few ranks t, so that its cosines are not orthogonal:
 
 .. math:: \sum_i\cos(k\pi t_i)\cos(l\pi t_i)=\tfrac12(c_{k-l}+c_{k+l}),\qquad
@@ -76,7 +77,7 @@ def way_covariance(descent: Plain, levels: Sequence[NDArray[np.float64]]) -> NDA
     answer says where.
 
     Args:
-        levels: The released shares of every declared column's categories; empty for numbers.
+        levels: The released proportions of every declared column's categories; empty for numbers.
     """
     dictionary, covariance = descent.dictionary, np.zeros((descent.dictionary.width,) * 2)
     way = float(np.max(descent.weights[0] ** 2)) / INTERCEPT**2
@@ -115,11 +116,11 @@ def null_covariance(
     gains: Callable[[Descent, NDArray[np.float64]], NDArray[np.float64]] | None = None,
 ) -> NDArray[np.float64]:
     """Of one output's weights, where a column says nothing, shape (d, d); a function of answers
-    alone, as the draws are fixed.
+    only, as the draws are fixed.
 
     Args:
         descents: Of both rounds, at their ends.
-        levels: The released shares of every declared column's categories; empty for numbers.
+        levels: The released proportions of every declared column's categories; empty for numbers.
         records: n, or what is known of it.
         model: Of classes the offset of the scores, and the released shares; None of numbers.
         gains: Of numbers, what residuals of rows gain per unit of a round's score: 1 if None.
@@ -184,10 +185,10 @@ def metric_shifts(descent: Descent, generator: np.random.Generator) -> list[NDAr
 
 
 def gram_correction(descent: Descent, gram_matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the released matrix says of cosines of numbers beyond that of made-up records.
+    """What the released matrix says of cosines of numbers beyond that of synthetic records.
 
     Args:
-        gram_matrix: Of made-up records, shape (d, d), as the result.
+        gram_matrix: Of synthetic records, shape (d, d), as the result.
     """
     dictionary, noise = descent.dictionary, descent.metric.noise
     correction, beyond = np.zeros_like(gram_matrix), descent.metric.released - gram_matrix

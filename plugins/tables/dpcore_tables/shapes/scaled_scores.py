@@ -1,7 +1,8 @@
 r"""By what scores of classes are multiplied: shrunk by their known noise, widened by gradients.
 
-With w the fitted weights, A the covariance of their functions over made-up records, and S that of
-the noise in one output's weights, noise alone gives scores of variance :math:`\mathrm{tr}AS`. So
+With w the fitted weights, A the covariance of their functions over synthetic records, and S that of
+the noise in one output's weights, noise by itself gives scores of variance :math:`\mathrm{tr}AS`.
+So
 
 .. math:: \gamma=\min\bigl(1,\ \max(0.05,\ 1.5\,(1-(c+\sqrt{2/f})\,\mathrm{tr}AS/w^TAw))\bigr)
 
@@ -17,8 +18,8 @@ The released gradients say more where there is more signal: by what weights woul
 multiplied to balance them, t, with a known standard deviation s (`Descent.slope`, `Plain.slope`).
 The factor is :math:`\gamma+(t-\gamma)\,0.09/(0.09+s^2)`, at least 0.05 and at most 3.
 
-Constants are then shifted until made-up records have, on average, the shares of the fit, mixed
-with the released ones by the part that gamma takes away. A function of answers alone.
+Constants are then shifted until synthetic records have, on average, the proportions of the fit,
+mixed with the released ones by the part that gamma takes away. A function of answers only.
 """
 
 import math
@@ -103,7 +104,8 @@ class ScaledScores:
             noise: Standard deviation of each share.
             slope: Of the gradients, with its standard deviation.
             errors: Covariance of noise and chance, as far as it is known; `deviation` if None.
-            levels: Shares of the categories of made-up records, equally frequent ones if empty.
+            levels: Proportions of the categories of synthetic records, equally frequent ones if
+                empty.
         """
         errors = deviation if errors is None else errors
         rows = simulated_rows(dictionary, levels)
@@ -132,7 +134,7 @@ def _gammas(
     weights: NDArray[np.float64], covariance: NDArray[np.float64], deviation: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """gamma of many fits, shapes (k, d, m) to (k,)."""
-    # Per output: the variance of its scores, and what noise alone makes of it.
+    # Per output: the variance of its scores, and what noise by itself makes of it.
     variances = np.mean(np.sum(weights * (covariance @ weights), axis=1), axis=1)
     model = covariance @ deviation
     noise, squares = float(np.trace(model)), float(np.sum(model * model.T))
@@ -151,7 +153,7 @@ def _shifted(
     factor: float,
     gamma: float,
 ) -> NDArray[np.float64]:
-    """The offset with which made-up records have both shares' mixture, shape (m,)."""
+    """The offset with which synthetic records have both shares' mixture, shape (m,)."""
     released = np.clip(proportions, RAREST, 1 - RAREST)
     if len(released) == 1:
         released = np.array([1 - released[0], released[0]])

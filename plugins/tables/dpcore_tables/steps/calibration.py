@@ -24,10 +24,10 @@ from dpcore_tables.dictionary import INTERCEPT
 
 FRACTIONS = {"slope.directions": 0.015, "slope.sums": 0.05}
 SHIFT_FRACTION = 0.03
-"""Of one direction alone, which needs no Gram matrix."""
+"""Of one direction only, which needs no Gram matrix."""
 
 LEAST_SIGNAL = 300.0
-"""Records times mu below which such a look would find noise."""
+"""Records times mu below which such an evaluation would find noise."""
 
 _WIDER = 2.0  # of a clip, in units of sigma where records times mu are 100
 _LEAST_SIGMA, _LEAST_SHIFTED = 0.5, 0.25  # of the labels' deviation: a quantile sees no long tail

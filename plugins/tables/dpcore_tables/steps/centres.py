@@ -3,7 +3,8 @@ r"""Centred functions: a descent in which what columns say is apart from their m
 Functions of categories that are not equally frequent have a mean, and so have products of them. A
 gradient of such a function moves with that of the intercept, whatever the column says: a column of
 random categories would take part in what moves the intercept, and fall back slowly where its metric
-is mostly damping. So a descent goes along :math:`\phi'=T\phi`, with T public once the shares of
+is mostly damping. So a descent goes along :math:`\phi'=T\phi`, with T public once the proportions
+of
 categories are released: of a function its mean is taken away, of a product
 :math:`\psi_a\psi_b` also :math:`m_b(\psi_a-m_a)+m_a(\psi_b-m_b)`, as far as there are such terms.
 T has ones on its diagonal: the model is the same, in other coordinates :math:`w=T^Tw'`.
@@ -33,7 +34,7 @@ class Centres:
 
     @classmethod
     def of(cls, dictionary: Dictionary, levels: Sequence[NDArray[np.float64]]) -> "Centres":
-        """By the released shares of every declared column's categories, empty for numbers."""
+        """By the released proportions of every declared column's categories, empty for numbers."""
         distributions = _Laws(dictionary.layout, levels)
         terms = [tuple(term) for term in dictionary.terms.tolist()]
         places = {term: place for place, term in enumerate(terms)}

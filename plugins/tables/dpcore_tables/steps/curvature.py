@@ -2,8 +2,9 @@ r"""What the steps of a descent say of its curvature: a regression of released g
 
 .. math:: g_k=Lw_k+c+N(0,s^2I)
 
-Weights are public and their noise wanders in every direction, so the answers tell L apart from what
-made-up records say of it: real columns are correlated, and real categories are not equally
+Weights are public and their noise wanders in every direction, so the answers distinguish L  from
+what
+synthetic records say of it: real columns are correlated, and real categories are not equally
 frequent. Every row of L is estimated with a prior around that, of relative size `_TRUST`.
 """
 
@@ -40,7 +41,7 @@ class Walked:
         """L, symmetric; shape (d, d).
 
         Args:
-            usual: What made-up records say, of a positive diagonal. noise: s.
+            usual: What synthetic records say, of a positive diagonal. noise: s.
             at_once: Whether all rows have one decomposition, which is far faster where d is large
                 and has other last bits.
         """

@@ -3,7 +3,7 @@ r"""A last look at a fit of classes: how its scores are mixed, along a few direc
 A descent gives all scores one metric, so that what one score says of several classes arrives late:
 of classes that are cut from one score, the slopes of the outer and the constants of the inner ones
 grow together. Along the scores themselves that is cheap to mend. With u the principal directions of
-the scores s of made-up records, and l their variances, a record has
+the scores s of synthetic records, and l their variances, a record has
 :math:`\xi=[1,\,u^T(s-\bar s)/\sqrt l]` and :math:`\chi=[0.5,\,\sqrt{0.75/k}\,\xi_{1..k}]`,
 shortened to length at most 1. Released is :math:`\sum\mathrm{clip}(p-e)\,\chi`, of probabilities p
 that are corrected for clipping, and clipped to 1 in length: a gradient as of every round, with its
@@ -12,7 +12,7 @@ Scores become :math:`s+A^T\xi`, with A the posterior mean given
 
 .. math:: g=-MA+N(0,\,s^2I+\Sigma),\qquad M=n\,\mathrm E[\chi\xi^T\otimes\partial p/\partial s]
 
-over made-up records, and a prior of relative size. How wide it is the answer says, too: means of
+over synthetic records, and a prior of relative size. How wide it is the answer says, too: means of
 several widths are averaged by how likely each makes it, so that what is chance moves little.
 """
 
@@ -107,7 +107,7 @@ class Directions:
         """Of published weights.
 
         Args:
-            rows: phi of made-up records, shape (d, n). weights: Shape (d, m). count: k.
+            rows: phi of synthetic records, shape (d, n). weights: Shape (d, m). count: k.
         """
         made_up = weights.T @ rows
         variances, basis = np.linalg.eigh(np.cov(made_up, bias=True).reshape(len(made_up), -1))
@@ -147,7 +147,8 @@ class ScoreMap:
         """From the last answer.
 
         Args:
-            rows: phi of made-up records, shape (d, n). weights, offset: Published, (d, m) and (m,).
+            rows: phi of synthetic records, shape (d, n). weights, offset: Published, (d, m) and
+                (m,).
             gradient: Released, shape (1 + k, m). noise: Its standard deviation.
         """
         outputs = weights.shape[1]
@@ -208,7 +209,7 @@ class ScoreMap:
 
 
 def _likely(made_up: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of every output: the second class alone of two."""
+    """Of every output: the second class only of two."""
     likely = probabilities(made_up)
     return likely[:, 1:] if made_up.shape[1] == 1 else likely
 
@@ -216,7 +217,9 @@ def _likely(made_up: NDArray[np.float64]) -> NDArray[np.float64]:
 def _crossed(
     left: NDArray[np.float64], right: NDArray[np.float64], changes: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The sum of left right' x changes over made-up records, a matrix by directions and outputs."""
+    """The sum of left right' x changes over synthetic records, a matrix by directions and
+    outputs.
+    """
     pairs = (left[:, None, :] * right[None, :, :]).reshape(-1, left.shape[1])
     sums = (pairs @ changes.reshape(left.shape[1], -1)).reshape(
         len(left), len(right), *changes.shape[1:]

@@ -2,9 +2,9 @@ r"""Rules for classes of small tables: where they differ from those of numbers, 
 
 Small is a :math:`N\mu` below 3300 (2N under add/remove). There a noisy Gram matrix slows a descent
 of classes down: it is damped by its noise, and steps by it end far from where they lead. Plain
-steps need none, and its share of the budget goes to the gradients. Residuals of classes have a clip
-of their own, and a loss whose curvature is at most 1/4, or of several classes 1/2. The constants
-were chosen on tables that `docs/records/tables-measured.md` names.
+steps need none, and its fraction of the budget goes to the gradients. Residuals of classes have a
+clip of their own, and a loss whose curvature is at most 1/4, or of several classes 1/2. The
+constants were chosen on tables that `docs/records/tables-measured.md` names.
 """
 
 import math
@@ -32,9 +32,9 @@ _LARGEST_LABEL, _TWO_FRACTIONS, _FRACTIONS = 0.2, 1500.0, 100.0
 
 
 def label_fraction(signal: float, outputs: int) -> float:
-    """Of the budget, for the shares of classes: of few records more, as a model that finds nothing
-    says their shares. A share s costs about K^2/(s (n mu)^2 log K) of the log loss of K classes,
-    and more of two of which one is rare.
+    """Of the budget, for the proportions of classes: of few records more, as a model that finds
+    nothing says their shares. A share s costs about K^2/(s (n mu)^2 log K) of the log loss of K
+    classes, and more of two of which one is rare.
 
     Args:
         signal: N mu. outputs: 1 of two classes, else K.

@@ -1,1 +1,1 @@
-"""Of numbers with a long tail: made-up records, and what the noise does to their functions."""
+"""Of numbers with a long tail: synthetic records, and what the noise does to their functions."""

@@ -1,8 +1,8 @@
-r"""Made-up records with the tails that released numbers show: a law beyond the last bin.
+r"""Synthetic records with the tails that released numbers show: a law beyond the last bin.
 
 Released shares end with the cells of a column's ranks, three standard deviations from the mean. How
 a tail goes on from there follows from the released variance: distances from the mean are those of
-a Pareto law that ends with the declared range, of the index at which made-up records have that
+a Pareto law that ends with the declared range, of the index at which synthetic records have that
 variance. Rows of squares are cut off at c2 in their release, and so they are here. Where the
 variance is mostly noise, it is nearly that of index 2.
 """
@@ -15,7 +15,7 @@ from dpcore_tables.ranks import BINS, LIMIT, Ranks
 from dpcore_tables.synthetic_records import simulated_records
 
 BODY, TAIL = 256, 64
-"""Made-up records outside all tails, and in each of them."""
+"""Synthetic records outside all tails, and in each of them."""
 
 Tail = tuple[int, bool]
 """A number by its place among the numbers, and whether it is its upper tail."""
@@ -34,7 +34,7 @@ def tailed_records(
     noise: float,
     records: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Encoded, shape (k, p), and how many records each stands for, shape (k,); always the same.
+    """Encoded, shape (k, p), and how many records each represents, shape (k,); always the same.
 
     Args:
         variances: Of numbers. tails: Of which each has `TAIL` records of its own.

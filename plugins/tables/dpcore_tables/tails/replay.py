@@ -6,12 +6,13 @@ and histograms that say where the ranks end, on the sizes of the residuals, whic
 on the Gram matrices, which say how fast to go, and on the first round, where the second one began.
 A linear replay of the second round's gradients (`Descent.noise_covariance`) holds the last only.
 
-So made-up records with the released tails (`records`), whose labels follow the released model, are
-fitted again by the same rules, with the noise of all these answers drawn anew, and the paths differ
-by what the noise does. Only the intercept and the functions of those numbers move; what was chosen,
-all other weights and products stay as they were released, step by step. Made-up labels are moved
-until a path without noise ends where the release did, as a tail that is not reached is shrunk.
-A function of answers alone: the draws are fixed.
+So synthetic records with the released tails (`records`), whose labels follow the released model,
+are fitted again by the same rules, with the noise of all these answers drawn anew, and the paths
+differ by what the noise does. Only the intercept and the functions of those numbers move; what was
+chosen, all other weights and products stay as they were released, step by step. Synthetic labels
+are moved until a path without noise ends where the release did, as a tail that is not reached is
+shrunk.
+A function of answers only: the draws are fixed.
 """
 
 import math
@@ -48,12 +49,12 @@ _WIDER, _CUTOFF = 1.2, 2.0
 """By what deviations in a tail are widened, and from how many standard deviations of a number on.
 
 For what is in no path: which functions were chosen, and that the label need not go on as that of
-made-up records does. Chosen on one lognormal column.
+synthetic records does. Chosen on one lognormal column.
 """
 
 _NEAR = 1.0
 """Nearer to the mean than so many standard deviations only the square of their part is added: there
-most records are, so that what is counted without paths is nearly all, and made-up records lie
+most records are, so that what is counted without paths is nearly all, and synthetic records lie
 evenly in bins that real ones may fill at one value. Chosen on a column of nine tenths zeros."""
 
 
@@ -217,14 +218,14 @@ class TailReplay:
 
 
 def _members(dictionary: Dictionary, columns: tuple[int, ...]) -> NDArray[np.bool_]:
-    """The intercept, and all functions of these columns alone; shape (d,)."""
+    """The intercept, and all functions of these columns only; shape (d,)."""
     is_own = np.isin(dictionary.terms[:, 0], columns) & (dictionary.terms[:, 2] == NONE)
     return np.append(True, is_own)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Walk:
-    """Made-up records, of which each stands for so many, and their labels in [0, 1]."""
+    """Synthetic records, of which each represents so many, and their labels in [0, 1]."""
 
     replay: TailReplay
     columns: tuple[int, ...]
@@ -242,7 +243,7 @@ class Walk:
         return last.dictionary, last.weights[:, 0]
 
     def draw_ranks(self, noise: Noise) -> Ranks:
-        """Of another release: moments with their noise, and shares of the bins that follow."""
+        """Of another release: moments with their noise, and proportions of the bins that follow."""
         release, ranks = self.replay, self.replay.descent.dictionary.ranks
         layout, records, noises = release.plan.layout, release.records, release.noises
         numbers = [layout.numeric.index(column) for column in self.columns]
@@ -257,7 +258,7 @@ class Walk:
         variances[numbers] = likely_variances(blurred, noises["squares"] / records)
         drawn = Ranks.of(means, variances, proportions)
         encoded = self.encoded[:, layout.encoded]
-        # The bins have moved: released counts, with what made-up records then add and lose.
+        # The bins have moved: released counts, with what synthetic records then add and lose.
         before, after = (cells(r.standard(encoded), BINS) for r in (ranks, drawn))
         for number in numbers:
             counts = records * ranks.plain_fractions[number] + noises["bins"] * noise.draw(BINS)
@@ -296,7 +297,8 @@ class Walk:
         deviation, clip = release.noises[f"{name}.gradient"], 0.0
         model = (1.0, residuals.sigma, UNCLIPPED)
         for place, step in enumerate(released.steps):
-            # Residuals of every made-up record: what moves here, and what stays as it was released.
+            # Residuals of every synthetic record: what moves here, and what stays as it was
+            # released.
             errors = release.offset - self.labels + own.T @ descent.weights[:, 0]
             errors += others @ step.weights[~members, 0]
             is_evaluation = place in round_.evaluations

@@ -166,7 +166,7 @@ def _require_at_least(
 ) -> None:
     for delta, upper in upper_ends.items():
         lower = lower_bounds[delta]
-        # Strict beyond rounding alone: an upper end that is too low understates the privacy loss.
+        # Strict beyond rounding only: an upper end that is too low understates the privacy loss.
         fail_if(
             upper < lower * (1 - _ROOM), f"at delta={delta:g}: {violation}: {upper!r} < {lower!r}"
         )
@@ -216,7 +216,8 @@ def _refuses(ladder: _Ladder) -> str:
     event = ladder.events[1]
     accountant = ladder.after((event, 2))
     before = ladder.uppers(accountant)
-    # A guarantee about labels alone says nothing of a replaced record: to add them would be wrong.
+    # A guarantee about labels by itself says nothing of a replaced record: to add them would be
+    # wrong.
     foreign = GaussianEvent(mu=1.0, adjacency=REPLACE_LABEL)
     try:
         accountant.compose(foreign)

@@ -49,7 +49,7 @@ def compositions(relation: Adjacency) -> Iterator[Composition]:
     rho = ZcdpEvent(rho=0.02, **plain)
     discrete = DiscreteLaplaceEvent(noise_scale=2.0, shift=1, **plain)
     coarse = DiscreteGaussianEvent(noise_width=2.0, shift=1, **plain)
-    # Each kind alone: its representation in the accountant is tested without any composition.
+    # Each kind only: its representation in the accountant is tested without any composition.
     yield from (((event, 1),) for event in (gaussian, laplace, steep, pure, response, rho))
     yield from (((event, 1),) for event in (approximate, truncated, discrete, coarse))
     # Repeated: errors of discretisation and of truncated tails add up with the count.

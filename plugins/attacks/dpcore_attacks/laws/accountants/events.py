@@ -123,7 +123,7 @@ def _one_curve(curves: _Curves) -> str:
 
 
 def _stated(curves: _Curves) -> str:
-    """What pricing relies on beside the values: a direction that is left out, whole arrays."""
+    """What pricing relies on next to the values: a direction that is left out, whole arrays."""
     curve, upper = curves.event.curve, curves.upper
 
     def exceeds(found: NDArray[np.float64], most: NDArray[np.float64]) -> bool:
@@ -191,7 +191,7 @@ def _nonincreasing(curves: _Curves) -> str:
 
 def _convex(curves: _Curves) -> str:
     """A convex truth between both ends: the lower end never lies above a chord of the upper one."""
-    # Up to e^20: farther out, deltas are too small for chords in floats to tell anything.
+    # Up to e^20: farther out, deltas are too small for chords in floats to say anything.
     points = np.exp(_EPSILONS[_EPSILONS <= 20])
     for direction in Direction:
         upper = curves.upper[direction][: len(points)]

@@ -66,7 +66,7 @@ def amplified_verdict(
 
 @attrs.frozen(eq=False)
 class _Sampled:
-    """One ask with its claim, and the mechanism that answers it."""
+    """One query with its claim, and the mechanism that answers it."""
 
     case: Case
     query: Query
@@ -184,7 +184,7 @@ def _choose_pairs(sampled: _Sampled, seed: int) -> list[tuple[Pair, NDArray[np.f
                 np.array([sampled.value(r, k, taking=pair.changed) for k in range(_PILOT)])
                 for r in (pair.before, pair.after)
             )
-        except Exception:  # the laws of learners tell of it
+        except Exception:  # the laws of learners say of it
             continue
         # The sampling scatters the other records; the mean over draws leaves the movement.
         movement = (after - before).mean(axis=0)

@@ -58,7 +58,7 @@ FITS_QUERY = Law(
 MONOTONE = Law(
     "bound.monotone-in-adjacency", "A smaller relation never has a larger bound than a larger one."
 )
-ANY_ARGS = Law("bound.any-args", "A bound is the same whatever args an ask carries.")
+ANY_ARGS = Law("bound.any-args", "A bound is the same whatever args a query carries.")
 READS_PARAMETERS = Law(
     "bound.reads-parameters",
     "A bound takes the learner's own parameters, the part's n and the domain, and no copies: it "
@@ -69,7 +69,8 @@ HOLDS = Law(
 )
 DISTRIBUTION_COVERS_ORDERS = Law(
     "bound.law-covers-orders",
-    "A law over orders gives no movement a smaller chance of being exceeded than the orders drawn "
+    "A distribution over orders gives no movement a smaller chance of being exceeded than the "
+    "orders drawn "
     "do, by what the bound says of each order (sampled).",
     statistical=True,
 )
@@ -272,9 +273,9 @@ def _any_args(case: Case, seed: int) -> str:
             )
             fail_if(
                 claim_with_args != claim,
-                f"{query.name!r}: the bound changes with the args of an ask",
+                f"{query.name!r}: the bound changes with the args of a query",
             )
-    skip_if(not compared, "no ask carries args")
+    skip_if(not compared, "no query carries args")
     return f"{compared} asks"
 
 
@@ -292,7 +293,7 @@ def _distribution_covers_orders(case: Case, seed: int, rate: float) -> str:
     skip_if(not laws, "it states no law")
     closest = 0.0
     for query, claim in laws:
-        # Without a claim for each order there is nothing that the law over orders could be held to.
+        # Without a claim for each order there is nothing to hold the distribution to.
         if not isinstance(case.bound, Pathwise):
             raise BrokenLawError(f"{query.name!r}: no claim for one order (method `along`)")
         assert isinstance(query.sampling, Order), "a law is over orders"
@@ -305,7 +306,7 @@ def _distribution_covers_orders(case: Case, seed: int, rate: float) -> str:
             rows = draw_rows(query.sampling, case.domain.records, stream)
             movements[number] = case.bound.along(query, case.learner, case.public, rows, 0)
         levels = (0.0, *claim.distribution.atoms)
-        # The law's tail changes at its atoms alone, so that these levels are all there are.
+        # The law's tail changes at its atoms only, so that these levels are all there are.
         for level in levels:
             exceeded = int(np.count_nonzero(movements > level))
             tail = min(1.0, claim.distribution.beyond(level))
@@ -340,7 +341,7 @@ def _attacked(case: Case, effort: Effort) -> Iterator[tuple[Case, Effort]]:
 def _attack_keys(
     case: Case, effort: Effort, seed: int, counterexamples: Sequence[Counterexample]
 ) -> tuple[Finding, ...]:
-    """One attack; for a probability over coins, one per fresh key, of which few may succeed."""
+    """Attack once; a probability over randomness once per fresh key: few may succeed."""
     claims = case.safe_claims()
     gammas = [
         claim.validity.gamma
@@ -349,7 +350,7 @@ def _attack_keys(
     ]
     if not gammas:
         return falsify(case, effort, seed, known=counterexamples)
-    # Over coins a few keys may break the claim with chance gamma each: attack several.
+    # Over randomness a few keys may break the claim with chance gamma each: attack several.
     part = effort.share(_KEYS)
     attempts = [
         falsify(attrs.evolve(case, randomness=PublicRandomness(1000 + key)), part, seed)

@@ -1,4 +1,4 @@
-"""What sums that clip persons promise, by equality of bits on made-up records of few persons."""
+"""What sums that clip persons promise, by equality of bits on synthetic records of few persons."""
 
 import copy
 from collections.abc import Callable
@@ -41,7 +41,7 @@ CLIPPED = Law(
 
 APART = Law(
     "sum.person-apart",
-    "No two persons, nor one and nobody, add vectors that are farther apart than is claimed of a "
+    "No two persons, nor one and no one, add vectors that are farther apart than is claimed of a "
     "replaced person, in exact rational arithmetic.",
 )
 
@@ -78,7 +78,7 @@ def person_sum_verdicts(case: Case, total: Total = by_core, seed: int = 0) -> li
 
 @attrs.frozen(eq=False)
 class _Trial:
-    """A case with its asks, made-up records and the sum that is put to the test."""
+    """A case with its queries, synthetic records and the sum that is put to the test."""
 
     case: Case
     queries: tuple[SumQuery, ...]
@@ -182,7 +182,7 @@ def _apart(case: Case, total: Total, seed: int) -> str:
             if planned.name != query.name or claim.distance not in query.norms:
                 continue
             limit = Fraction(claim.largest) / Fraction(2) ** query.sum.unit
-            # Nobody's vector is 0, so that either person's length counts too.
+            # No one's vector is 0, so that either person's length counts too.
             differences = (first, second, [a - b for a, b in zip(first, second, strict=True)])
             ratio = max(exact_ratio(integers, claim.distance, limit) for integers in differences)
             fail_if(
@@ -204,7 +204,7 @@ def _distant_persons(
         return np.array(_integers(trial, query, rows), dtype=float)
 
     order = {Distance.L1: 1, Distance.L2: 2, Distance.LINF: np.inf}[query.distance]
-    # One of all records, others of few different ones: what a clip or a first record tells apart.
+    # One of all records, others of few different ones: what a clip or a first record distinguishes.
     persons = [rng.integers(0, size, 1 + number % most) for number in range(_PAIRS)]
     vectors = np.array([vector(rows) for rows in persons])
     distances = [np.linalg.norm(vectors - row, ord=order, axis=1) for row in vectors]
@@ -214,7 +214,7 @@ def _distant_persons(
     for step in range(_STEPS):
         side = step % 2
         changed = np.resize(rows[side], rng.integers(1, most + 1))
-        # One record, or several at once where one alone would not pay.
+        # One record, or several at once where one by itself would not pay.
         places = rng.integers(changed.size, size=1 + step % 3)
         changed[places] = rng.integers(size, size=places.size)
         vector_after = vector(changed)

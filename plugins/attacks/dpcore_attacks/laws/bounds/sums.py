@@ -1,4 +1,4 @@
-"""What a learner of exact sums promises, checked by equality of bits on made-up records."""
+"""What a learner of exact sums promises, checked by equality of bits on synthetic records."""
 
 import copy
 import itertools
@@ -39,7 +39,7 @@ ADDITIVE = Law(
 )
 ROW_WISE = Law(
     "sum.row-wise",
-    "A record contributes the same bits alone, in a block, and among other records, before "
+    "A record contributes the same bits only, in a block, and among other records, before "
     "anything is rounded.",
 )
 CLIPPED = Law(
@@ -85,7 +85,7 @@ def sum_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
 
 
 class _Sums:
-    """Made-up records of one case, and sums over them by learners that have seen nothing else."""
+    """Synthetic records of one case, and sums over them by learners that have seen nothing else."""
 
     def __init__(self, case: Case, seed: int) -> None:
         assert isinstance(case.learner, SummingLearner)
@@ -164,7 +164,7 @@ def _small_universe(trial: _Sums) -> str:
             continue
         related = _Sums(case, 0)
         for query in related.queries:
-            # A sum is additive, so that single records tell what any neighbour moves it by.
+            # A sum is additive, so that single records say what any neighbour moves it by.
             rows = [
                 related.total(query, record).floats().reshape(-1) for record in records.singles()
             ]
@@ -250,7 +250,7 @@ def _row_wise(trial: _Sums) -> str:
                 f"others, or on its place (a matrix product's rows do)",
             )
             compared += len(places)
-    skip_if(not compared, "contributions fail on made-up records")
+    skip_if(not compared, "contributions fail on synthetic records")
     return f"{compared} contributions"
 
 
@@ -277,7 +277,7 @@ def _clipped(trial: _Sums) -> str:
 
 def _cells_at_edges(trial: _Sums) -> str:
     """Near a simple fraction of a range, a contribution jumps there or nowhere; unless the learner
-    is told numbers of so many digits that one may lie beside such a fraction."""
+    is given numbers of so many digits that one may lie next to such a fraction."""
     domain, rng, rows = trial.case.domain, trial.rng(), Rows(trial.case.domain)
     cuts = trial.learner.cut_columns(domain)
     names = [name for name, rule in domain.rules.items() if type(rule) is Range and name in cuts]
@@ -291,12 +291,12 @@ def _cells_at_edges(trial: _Sums) -> str:
         table = {other: [*values] * (4 * begins.size) for other, values in cells.items()}
         table[name] = [*(begins - near), *np.nextafter(begins, -np.inf), *begins, *(begins + near)]
         vectors = trial.rows(query, one_each(project_table(domain, table)))
-        skip_if(vectors is None, "contributions fail on made-up records")
+        skip_if(vectors is None, "contributions fail on synthetic records")
         moves = np.diff(np.reshape(np.asarray(vectors), (4, begins.size, -1)), axis=0)
-        # Of the three moves the second alone is over an edge.
+        # Of the three moves the second by itself is over an edge.
         fail_if(
             np.abs(moves[::2]).max() > _JUMP and not re.search(r"\.[0-9]{14}", repr(trial.learner)),
-            f"{query.name!r}: {name} is cut beside an edge of {count} cells",
+            f"{query.name!r}: {name} is cut next to an edge of {count} cells",
         )
     return f"{len(names)} columns in up to {_MOST_CELLS - 1} cells"
 

@@ -1,4 +1,4 @@
-"""Engines that operators can name: opened on this machine alone, and put to their laws."""
+"""Engines that operators can name: opened on this machine only, and put to their laws."""
 
 import tempfile
 from collections.abc import Iterable
@@ -17,12 +17,12 @@ from dpcore_attacks.laws.law import Outcome, Verdict
 def choice_verdicts(
     kind: type[EngineChoice], name: str, seed: int = 3, kinds: Iterable[type[Location]] = ()
 ) -> list[Verdict]:
-    """The laws of the engine that an operator's choice opens, on this machine alone.
+    """The laws of the engine that an operator's choice opens, on this machine only.
 
-    An engine that takes parts in memory gets them. One that has to be told a plan gets files.
+    An engine that takes parts in memory gets them. One that has to be given a plan gets files.
 
     Args:
-        kinds: Of source, besides the core's own, whose files it may be able to add.
+        kinds: Of source, also the core's own, whose files it may be able to add.
     """
     refusals = []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 """What an engine promises: the bits that memory gives, however parts lie and whatever happens.
 
-`dpcore test` opens the engines that operators can name (`choices`). Whoever writes one that can be
-disturbed runs `engine_verdicts` on it.
+`dpcore test` opens the engines that operators can name (`choices`). Anyone who writes one that can
+be disturbed runs `engine_verdicts` on it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +36,7 @@ from dpcore_attacks.laws.law import (
 
 COUNTED = Law(
     "engine.counted",
-    "Loading tells the number of records of each part, in the order of the parts.",
+    "Loading says the number of records of each part, in the order of the parts.",
 )
 SAME_BITS = Law(
     "engine.same-bits",
@@ -48,7 +48,7 @@ SELECTED = Law(
 )
 DERIVED = Law(
     "engine.derived",
-    "What is derived from a block comes back with the bits it had, for its own key alone.",
+    "What is derived from a block comes back with the bits it had, for its own key only.",
 )
 SURVIVED = Law(
     "engine.survived",
@@ -72,7 +72,7 @@ CUTS: tuple[tuple[int, ...], ...] = ((600,), (1, 599), (200, 0, 150, 250), (37,)
 DOMAIN = Domain(
     columns={"a": Range(-1, 1), "b": Range(-1, 1)}, target="y", labels=Range(-1, 1), exact=_RECORDS
 )
-# A number that no message holds by chance: it stands for a record's cell.
+# A number that no message holds by chance: it represents a record's cell.
 _SECRET = "4815162342"
 
 
@@ -129,7 +129,7 @@ def engine_verdicts(
         seed: Of the records that are made up.
         cuts: Numbers of records of the parts of the sources that it loads.
     """
-    # One trial: every law makes engines of its own from it, on the same made-up records.
+    # One trial: every law makes engines of its own from it, on the same synthetic records.
     trial = Trial(make, disturb, seed, cuts)
     return judge_all(
         {
@@ -148,7 +148,7 @@ def engine_verdicts(
 
 @attrs.frozen(eq=False)
 class Trial:
-    """Made-up records, and engines that hold them: see `engine_verdicts`."""
+    """Synthetic records, and engines that hold them: see `engine_verdicts`."""
 
     make: Callable[[], AbstractContextManager[Engine]]
     disturb: Callable[[Engine], None] | None
@@ -182,7 +182,7 @@ def _counted(trial: Trial) -> str:
     for cut in trial.cuts:
         with trial.make() as engine:
             counts = tuple(engine.load(trial.parts(cut), partial(project_table, DOMAIN)))
-        fail_if(counts != cut, f"parts of {cut[:4]} records are told as {counts[:4]}")
+        fail_if(counts != cut, f"parts of {cut[:4]} records are reported as {counts[:4]}")
     return f"{len(trial.cuts)} ways to cut {_RECORDS} records"
 
 
@@ -203,7 +203,7 @@ def _same_bits(trial: Trial) -> str:
 
 def _selected(trial: Trial) -> str:
     secret = SecretRandomness.rehearsal(7)
-    # A held-out split and a Poisson sample of the rest, both by the record's place.
+    # A hold-out split and a Poisson sample of the rest, both by the record's place.
     out = Smallest.of(secret.runtime("out").by_place, 90, _RECORDS)
     sample = BernoulliSelection(secret.runtime("sample").by_place, 1 << 61)
     places = np.arange(_RECORDS)
@@ -253,9 +253,9 @@ def _silent(trial: Trial) -> str:
         try:
             engine.total(Task(part=_fails, zero=_ZERO))
         except Exception as error:
-            # The cause is printed with a traceback, so that it must not tell either.
+            # The cause is printed with a traceback, so that it must not say either.
             if _SECRET in str(error) or _SECRET in str(error.__cause__):
-                raise BrokenLawError("the message tells what the task's error told") from None
+                raise BrokenLawError("the message says what the task's error reported") from None
             return type(error).__name__
     raise BrokenLawError("a task that fails gives a total")
 

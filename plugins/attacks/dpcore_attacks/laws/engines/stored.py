@@ -1,9 +1,9 @@
 """What an engine promises that adds where the records lie: the totals of the core, of every file.
 
-Such an engine reads no parts in memory: it is told a plan (`Engine.accept`), and says which sums it
-has words for. So it gets files of synthetic records, of every kind that the kit can write, and the
-plan of a learner whose sums a server can say (`SummingLearner.tallies`). The core's own reader and
-its own arithmetic say what the totals must be.
+Such an engine reads no parts in memory: it is given a plan (`Engine.accept`), and says which sums
+it has words for. So it gets files of synthetic records, of every kind that the conformance suite
+can write, and the plan of a learner whose sums a server can say (`SummingLearner.tallies`). The
+core's own reader and its own arithmetic say what the totals must be.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def stored_verdicts(
 
     Args:
         make: A new engine, which has accepted nothing yet.
-        kinds: Of source, besides the core's own.
+        kinds: Of source, also the core's own.
     """
     with tempfile.TemporaryDirectory() as folder:
         served, refusals = kinds_served(make, kinds, seed, Path(folder))
@@ -258,7 +258,7 @@ class _Trial:
 
 def _answers(make: Make, stored: Stored) -> tuple[int, list[Exact], list[Exact]]:
     """How many records an engine counts, and its totals, twice."""
-    # Whoever accepts a plan proves it on rows of its own, so that this is done once a file.
+    # Anyone who accepts a plan proves it on rows of its own, so that this is done once a file.
     with stored.accepted(make) as engine:
         records = stored.records(engine)
         # Twice on one engine: what it keeps between tasks must not be added again.
@@ -268,7 +268,7 @@ def _answers(make: Make, stored: Stored) -> tuple[int, list[Exact], list[Exact]]
 def _counted(trial: _Trial) -> str:
     for stored in trial.served:
         count, loaded = len(stored.table["y"]), trial.answers(stored)[0]
-        fail_if(loaded != count, f"{stored.name}: {count} records are told as {loaded}")
+        fail_if(loaded != count, f"{stored.name}: {count} records are reported as {loaded}")
     return f"{len(trial.served)} files"
 
 
@@ -318,7 +318,7 @@ def _silent(trial: _Trial) -> str:
             try:
                 stored.load(engine, refuse=True)
             except DpcoreError as error:
-                # The cause is printed with a traceback, so that it must not tell either.
+                # The cause is printed with a traceback, so that it must not say either.
                 texts = (str(error), str(error.__cause__))
                 fail_if(any(str(_SECRET) in text for text in texts), "the message holds a cell")
                 continue

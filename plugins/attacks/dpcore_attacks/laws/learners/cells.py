@@ -1,4 +1,6 @@
-"""What intake promises of a domain: a record's cells encode to one row, whoever is beside it."""
+"""What intake promises of a domain: a record's cells encode to one row, anyone who is next to
+it.
+"""
 
 import datetime
 import math
@@ -49,7 +51,7 @@ def cell_verdicts(
     """The law on one domain, and those of persons where it declares whose a record is.
 
     Args:
-        containers: How a column is held, by name. Each must keep every one of `cells` beside any
+        containers: How a column is held, by name. Each must keep every one of `cells` next to any
             cell of the domain: what it converts, it converts before dpcore sees it.
     """
     subject = f"domain of {len(domain.columns)} columns"
@@ -74,7 +76,7 @@ def _only(
         index, name = int(rng.integers(_ROWS)), names[int(rng.integers(len(names)))]
         changed[name][index] = cells[int(rng.integers(len(cells)))]
         for container in containers.values():
-            # The other rows stay as they were, and the hostile cell's own row is as when alone.
+            # The other rows stay as they were, and the hostile cell's own row is as when only.
             _require_same_rows(
                 domain, start, container, [i for i in range(_ROWS) if i != index], changed
             )
@@ -89,8 +91,8 @@ def _require_same_rows(
     positions: Any,
     second: dict[str, Column] | None = None,
 ) -> None:
-    """Rows of the first table are those of the second or, without one, of rows alone."""
-    adjacent = "when another record's cell is replaced" if second else "when it stands alone"
+    """Rows of the first table are those of the second or, without one, of rows only."""
+    adjacent = "when another record's cell is replaced" if second else "when it is alone"
 
     def encode(table: dict[str, Column], container: Container) -> Records:
         return project_table(domain, {name: container(column) for name, column in table.items()})

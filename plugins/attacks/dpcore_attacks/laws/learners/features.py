@@ -1,4 +1,6 @@
-"""What a feature map promises: a norm that holds for every row, and nothing but public coins."""
+"""What a feature map promises: a norm that holds for every row, and nothing but public
+randomness.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,9 +16,11 @@ from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge_all, skip_if
 
 NORM = Law("features.norm", "No row of the domain has features longer than the stated norm.")
 SHAPE = Law("features.shape", "Features are finite, one row each, as wide as stated.")
-PURE = Law("features.pure", "Equal coins and equal rows give equal features, whatever came before.")
+PURE = Law(
+    "features.pure", "Equal randomness and equal rows give equal features, whatever came before."
+)
 ROW_WISE = Law(
-    "features.row-wise", "A row alone has the features of that row in any table, bit for bit."
+    "features.row-wise", "A row by itself has the features of that row in any table, bit for bit."
 )
 COLUMNS = Law(
     "features.columns-agree", "Made in blocks of columns, features are the same to within rounding."
@@ -46,7 +50,7 @@ def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> lis
         ]
     )
     encoded = rows.project(raw, np.zeros(len(raw))).features
-    # The norm's search alone needs the rows' own units; the others work on encoded rows.
+    # The norm's search by itself needs the rows' own units; the others work on encoded rows.
     checks: dict[Law, Callable[..., str]] = {
         NORM: partial(_norm, rows=rows, seed=seed),
         SHAPE: _shape,
@@ -109,7 +113,8 @@ def _pure(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) ->
     second_map = features.draw(domain, PublicRandomness(3))
     for values in (first(encoded), second_map(encoded)):
         fail_if(
-            not np.array_equal(expected, values), "equal coins and rows gave different features"
+            not np.array_equal(expected, values),
+            "equal randomness and rows gave different features",
         )
     _without_history(features, domain, encoded)
     return ""
@@ -132,12 +137,12 @@ def _without_history(features: FeatureMap, domain: Domain, encoded: NDArray[np.f
 
 
 def _row_wise(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
-    """Single, in halves, backwards, and beside a thousand rows as beside few: the same bits."""
+    """Single, in halves, backwards, and next to a thousand rows as next to few: the same bits."""
     half = len(encoded) // 2
     for key in range(_KEYS):
         transform = features.draw(domain, PublicRandomness(key))
         table_values = transform(encoded).copy()
-        # Without determinism there is nothing to compare; another law tells of that.
+        # Without determinism there is nothing to compare; another law says of that.
         skip_if(
             transform(encoded).tobytes() != table_values.tobytes(),
             "equal rows have other features each time: see features.pure",
@@ -146,8 +151,8 @@ def _row_wise(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]
             "in a half of the table": (transform(encoded[:half]), table_values[:half]),
             "in another layout": (transform(np.asfortranarray(encoded)), table_values),
             "backwards": (transform(encoded[::-1])[::-1], table_values),
-            "beside copies": (transform(np.repeat(encoded, 12, axis=0))[::12], table_values),
-            "beside zeros": (
+            "next to copies": (transform(np.repeat(encoded, 12, axis=0))[::12], table_values),
+            "next to zeros": (
                 transform(np.vstack([encoded[:2], 0 * encoded]))[:2],
                 table_values[:2],
             ),

@@ -18,7 +18,7 @@ ERROR = Law("kernel.error", "The stated error is a number >= 0, not infinite.")
 SYMMETRIC = Law(
     "kernel.symmetric", "K(x, y), K(y, x) and the diagonal agree to within the stated error."
 )
-PAIRWISE = Law("kernel.pairwise", "K(x, y) depends on x and y alone, to within the stated error.")
+PAIRWISE = Law("kernel.pairwise", "K(x, y) depends on x and y only, to within the stated error.")
 POSITIVE = Law(
     "kernel.positive-definite",
     "No matrix of K at rows of the domain has an eigenvalue below what the stated error explains.",
@@ -103,7 +103,7 @@ def _pairwise(trial: _Trial) -> str:
     single_rows = np.vstack([trial.kernel(row[None, :], trial.rows) for row in trial.rows[:9]])
     fail_if(
         not float(np.max(np.abs(single_rows - matrix[:9]))) <= trial.tolerance,
-        "K(x, y) is another number with other rows beside it",
+        "K(x, y) is another number with other rows next to it",
     )
     return ""
 

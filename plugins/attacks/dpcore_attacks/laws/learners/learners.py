@@ -1,4 +1,4 @@
-"""What a learner promises, checked on made-up records."""
+"""What a learner promises, checked on synthetic records."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ from dpcore_attacks.laws.law import (
 from dpcore_attacks.laws.learners import private_side, processes
 
 QUERIES_PURE = Law(
-    "learner.queries-pure", "The planned queries depend on the domain, the coins and mu only."
+    "learner.queries-pure", "The planned queries depend on the domain, the randomness and mu only."
 )
 QUERIES_AS_PLANNED = Law(
     "learner.asks-as-planned",
-    "Every ask is a planned query with only args set, at most at_most times, and the asks end.",
+    "Every query is a planned query with only args set, at most at_most times, and the queries "
+    "end.",
 )
 STATISTIC_PURE = Law(
     "learner.statistic-pure",
@@ -120,7 +121,7 @@ def _no_model(trial: _Trial) -> str:
 
 
 class _Trial:
-    """One case with reproducible datasets, answers and coins."""
+    """One case with reproducible datasets, answers and randomness."""
 
     def __init__(self, case: Case, seed: int) -> None:
         self.case, self.seed = case, seed
@@ -138,12 +139,12 @@ class _Trial:
         return private_side.datasets(self.case, self.seed, pairs)
 
     def answers(self, scale: float = 1.0) -> list[NDArray[Any]]:
-        """What a made-up run answers, in order of asking."""
+        """What a synthetic run answers, in order of asking."""
         exchanges = conversation(self.case, None, self.rng(), scale)
         return [answer.value for _, _, answer in exchanges]
 
     def queries(self) -> list[Query]:
-        """The asks of that run, at most twenty of them; a function is asked for as planned."""
+        """The queries of that run, at most twenty of them; a function is asked for as planned."""
         if isinstance(self.case.learner, FunctionLearner):
             return list(self.case.learner.queries(self.case.public))
         queries = [query for _, query, _ in conversation(self.case, None, self.rng(), 1.0)]
@@ -183,7 +184,7 @@ def _queries_pure(trial: _Trial) -> str:
 def _queries_as_planned(trial: _Trial) -> str:
     planned = {query.name: query for query in trial.case.learner.queries(trial.case.public)}
     allowed = sum(query.at_most for query in planned.values())
-    # Answers of any size: no noise may lead to more asks than were planned.
+    # Answers of any size: no noise may lead to more queries than were planned.
     for scale in (0.0, 1.0, 1e4):
         counts: dict[str, int] = {}
         for _, query, _ in conversation(trial.case, None, trial.rng(), scale):
@@ -267,7 +268,7 @@ def _inputs_unchanged(trial: _Trial) -> str:
             )
             fail_if(
                 not _equal(args_before, query.args),
-                f"{query.name!r}: the statistic changed the args of the ask",
+                f"{query.name!r}: the statistic changed the args of the query",
             )
     learner = _speaker(trial)
     updates = 0
@@ -314,7 +315,7 @@ def _public_blind(trial: _Trial) -> str:
 
 
 def _transcript(trial: _Trial, records: Records, answers: list[NDArray[Any]]) -> tuple[str, str]:
-    """Digests of everything public of one run: of its asks, and of what a user gets."""
+    """Digests of everything public of one run: of its queries, and of what a user gets."""
     learner = _speaker(trial)
     case = attrs.evolve(trial.case, learner=learner)
     state = learner.start(case.public)
@@ -396,7 +397,9 @@ def _same_rows(trial: _Trial, table: dict[str, Any], models: Sequence[Published]
 
 
 def _one_by_one(trial: _Trial, table: dict[str, Any], first: Model, second: Model) -> None:
-    """Rows alone, in order and backwards: `best_of` and paid looks rest on each row's own loss."""
+    """Rows only, in order and backwards: `best_of` and paid evaluations rest on each row's own
+    loss.
+    """
     encoded = project_table(trial.case.domain, table).features
     scores = promises(trial.case.learner, ScoringModel)
 

@@ -1,4 +1,4 @@
-"""What a metric promises: a price that no replaced record exceeds, and the hold-out's facts alone.
+"""What a metric promises: a price that no replaced record exceeds, and the hold-out's facts only.
 
 A metric that is paid for is released with noise of the sensitivity that it states, and nothing else
 compares that with the statistic. Small hold-outs are tried with every replacement of a record by
@@ -38,8 +38,8 @@ SENSITIVITY = Law(
 )
 PURE = Law(
     "metric.pure",
-    "Figures are numbers that depend on the hold-out alone, which stays as it was, whatever came "
-    "before; a stated value depends on the released statistic alone.",
+    "Figures are numbers that depend on the hold-out only, which stays as it was, whatever came "
+    "before; a stated value depends on the released statistic only.",
 )
 
 LAWS = (SENSITIVITY, PURE)
@@ -78,7 +78,7 @@ class _Kinds:
             scores = probabilities[:, -1]
         else:
             ends = np.array([-1.0, 1.0, 0.0, *code.numbers[:4]])
-            # A number in the code may be in the file's units, or a share of the range.
+            # A number in the code may be in the file's units, or a proportion of the range.
             places = target.clip(
                 np.concatenate([target.centre + target.half_width * ends, code.numbers[:4]])
             )
@@ -142,12 +142,15 @@ class _Kinds:
 
 
 def metric_verdicts(metric: Metric, seed: int = 0) -> list[Verdict]:
-    """All laws of one metric, at every target of the kit that it is about."""
+    """All laws of one metric, at every target of the conformance suite that it is about."""
     rng, code, name = np.random.default_rng(seed), written(metric, 1.0), type(metric).__name__
     kinds = [_Kinds.of(target, code, rng) for target in _TARGETS if metric.about(target)]
     if not kinds:
-        return [Verdict(law, name, Outcome.NOT_TESTED, "no target of the kit fits") for law in LAWS]
-    # A size that stands in the code, and the next: there a comparison changes its answer.
+        return [
+            Verdict(law, name, Outcome.NOT_TESTED, "no target of the conformance suite fits")
+            for law in LAWS
+        ]
+    # A size that is in the code, and the next: there a comparison changes its answer.
     counts = [count + more for count in code.counts if count <= 2000 for more in (0, 1)]
     checks: dict[Law, Callable[..., str]] = {
         SENSITIVITY: partial(_sensitivity, sizes=(*_SIZES, *counts[:6])),
@@ -159,7 +162,7 @@ def metric_verdicts(metric: Metric, seed: int = 0) -> list[Verdict]:
 def _sensitivity(
     metric: Metric, targets: Sequence[_Kinds], rng: np.random.Generator, sizes: Sequence[int]
 ) -> str:
-    """Beside the same other records, any two statistics are one replaced record apart."""
+    """Next to the same other records, any two statistics are one replaced record apart."""
     if not isinstance(metric, PricedMetric):
         raise NotApplicableError("it has no price, so that only the operator learns it")
     worst = 0.0
@@ -180,7 +183,7 @@ def _sensitivity(
                 f"it moves by {movement:.6g} where one of {len(rest) + 1} records is replaced, "
                 f"{claimed:.6g} is claimed ({target}): "
                 f"{kinds.describe(int(statistics.argmin()))} becomes "
-                f"{kinds.describe(int(statistics.argmax()))}, beside "
+                f"{kinds.describe(int(statistics.argmax()))}, next to "
                 f"{kinds.describe(*dict.fromkeys(rest)) or 'none'}",
             )
             worst = max(worst, movement / claimed if claimed else 0.0)
@@ -204,7 +207,7 @@ def _pure(metric: Metric, targets: Sequence[_Kinds], rng: np.random.Generator) -
 
 
 def _figures(metric: Metric, hold_out: HoldOutPredictions) -> tuple[str, str]:
-    """All that it tells of a hold-out, then what it states of a released number: texts, so that NaN
+    """All that it says of a hold-out, then what it states of a released number: texts, so that NaN
     equals itself.
     """
     figures = sorted((name, float(value)) for name, value in metric.measured(hold_out).items())

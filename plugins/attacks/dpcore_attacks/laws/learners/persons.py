@@ -28,7 +28,7 @@ LAWS = (AT_MOST, ONLY, CUT, VALUE_FREE, ONCE, EVEN)
 
 Block = Mapping[str, Sequence[Any]]
 Choose = Callable[[People, Sequence[Block], SecretRandomness], NDArray[np.intp]]
-"""Places of the used records of some blocks, ascending, at a run's secret coins."""
+"""Places of the used records of some blocks, ascending, at a run's secret randomness."""
 
 VALUE = "value"
 _TRIALS = 20

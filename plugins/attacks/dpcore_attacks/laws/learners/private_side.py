@@ -2,7 +2,7 @@
 
 The runtime gives the private and the public side objects of their own. Globals, class attributes
 and whatever else a module keeps belong to both: here a public part speaks before and after a
-private function has seen records, on instances and coins of its own, and must say the same.
+private function has seen records, on instances and randomness of its own, and must say the same.
 """
 
 import copy
@@ -45,8 +45,9 @@ NOTHING_LEFT = Law(
 )
 RANDOMNESS_KEEPS_NOTHING = Law(
     "learner.coins-keep-nothing",
-    "A statistic, and what is published, is the same with public coins that a private function "
-    "had before: what it keeps there is a function of the coins alone.",
+    "A statistic, and what is published, is the same with public randomness that a private "
+    "function "
+    "had before: what it keeps there is a function of the randomness only.",
 )
 NOT_KEPT = Law(
     "learner.statistic-not-kept",
@@ -97,7 +98,7 @@ def _nothing_left(case: Case, seed: int) -> str:
             compared += 1
         fail_if(
             _digest_conversation(case, forced, seed) != first,
-            "with equal answers, the asks or the model changed after the private function had "
+            "with equal answers, the queries or the model changed after the private function had "
             "seen records, on instances of their own: a global or a class attribute is shared",
         )
     return f"{compared} statistics"
@@ -110,7 +111,7 @@ def _digest_conversation(
     randomness: PublicRandomness | None = None,
 ) -> tuple[str, str]:
     """Digests of the asks and the model of a conversation with forced answers."""
-    # Instances and coins of its own, as the public side of a run has.
+    # Instances and randomness of its own, as the public side of a run has.
     own_case = (
         _copy_case(case)
         if randomness is None
@@ -134,7 +135,7 @@ def digest_published(result: Published, case: Case, seed: int) -> str:
         [np.zeros((1, rows.width)), rows.corners(rng, _ROWS), rows.anywhere(rng, _ROWS)]
     )
     table = rows.table(raw, np.zeros(len(raw)))
-    # What the learner promises alone; a target that is a number has no classes to be likely.
+    # What the learner promises only; a target that is a number has no classes to be likely.
     answers = {
         name: np.asarray(getattr(model, name)(table))
         for name, kind in _ANSWERS.items()
@@ -152,14 +153,14 @@ def digest_published(result: Published, case: Case, seed: int) -> str:
 def _randomness_keeps_nothing(case: Case, seed: int) -> str:
     shared_case, compared = _copy_case(case), 0
     queries, forced = _made_up_run(case, seed)
-    # One instance with its coins serves every dataset, beside a fresh one for each of them.
+    # One instance with its randomness serves every dataset, next to a fresh one for each of them.
     for records, query in itertools.product(datasets(case, seed), queries):
         fresh_case = _copy_case(case)
         fail_if(
             not same(
                 *(_statistic(entry, query, records, seed) for entry in (shared_case, fresh_case))
             ),
-            f"{query.name!r}: coins that other records were seen with gave another statistic "
+            f"{query.name!r}: randomness that other records were seen with gave another statistic "
             f"than fresh ones: something of the records is kept there",
         )
         compared += 1
@@ -167,7 +168,7 @@ def _randomness_keeps_nothing(case: Case, seed: int) -> str:
         forced is not None
         and _digest_conversation(case, forced, seed, shared_case.randomness)
         != _digest_conversation(case, forced, seed),
-        "the public part found something of the records in its coins",
+        "the public part found something of the records in its randomness",
     )
     return f"{compared} statistics"
 
@@ -191,7 +192,7 @@ def _not_kept(case: Case, seed: int) -> str:
 
 
 def _made_up_run(case: Case, seed: int) -> tuple[list[Query], list[NDArray[np.float64]] | None]:
-    """Up to ten asks of a made-up run, and all of its answers; of a function, its plan alone."""
+    """Up to ten asks of a synthetic run, and all of its answers; of a function, its plan only."""
     if isinstance(case.learner, FunctionLearner):
         return list(case.learner.queries(case.public)), None
     exchanges = [*conversation(_copy_case(case), None, generator(seed), 1.0)]
@@ -199,13 +200,13 @@ def _made_up_run(case: Case, seed: int) -> tuple[list[Query], list[NDArray[np.fl
 
 
 def _copy_case(case: Case) -> Case:
-    """The case with an instance and coins of its own."""
+    """The case with an instance and randomness of its own."""
     randomness = PublicRandomness(case.randomness.key)
     return attrs.evolve(case, learner=copy.deepcopy(case.learner), randomness=randomness)
 
 
 def generator(seed: int) -> np.random.Generator:
-    """Of made-up records and runs, equal for every law of a learner."""
+    """Of synthetic records and runs, equal for every law of a learner."""
     return np.random.default_rng([seed, 1])
 
 
@@ -216,7 +217,7 @@ def datasets(case: Case, seed: int, pairs: int = _PAIRS) -> Iterator[Records]:
 
 
 def neighbours(case: Case, seed: int, count: int) -> Iterator[Pair]:
-    """Made-up neighbours of the case's size (20 records at most where it is private)."""
+    """Synthetic neighbours of the case's size (20 records at most where it is private)."""
     rows, domain = Rows(case.domain), case.domain
     size = domain.exact or min(domain.limit or 20, 20)
     for entry in itertools.islice(starts(rows, size - 1, generator(seed)), count):

@@ -1,6 +1,6 @@
 """What a private process promises the mechanism that drives it: one function of a state, no noise.
 
-A mechanism adds noise between steps, and its price rests on each step alone: on how far a record
+A mechanism adds noise between steps, and its price rests on each step only: on how far a record
 moves it, and on how much of a distance between two states it leaves.
 """
 
@@ -24,7 +24,7 @@ NO_MEMORY = Law(
 )
 NO_NOISE = Law(
     "process.no-noise",
-    "A process is the same whatever the learner's secret coins are: noise is the mechanism's "
+    "A process is the same whatever the learner's secret randomness are: noise is the mechanism's "
     "alone.",
 )
 CONTRACTS = Law(
@@ -42,7 +42,7 @@ def process_verdicts(case: Case, subject: str, seed: int = 0) -> list[Verdict]:
     """All laws of one learner's processes at one domain; none of a learner that plans none."""
     try:
         planned = case.learner.queries(case.public)
-    # What it raises, the laws of its queries tell.
+    # What it raises, the laws of its queries say.
     except Exception:
         return []
     if not any(isinstance(query, ProcessQuery) for query in planned):
@@ -54,7 +54,7 @@ def process_verdicts(case: Case, subject: str, seed: int = 0) -> list[Verdict]:
 
 
 def _processes(case: Case, seed: int, randomness: int = 0) -> Iterator[tuple[Query, Process]]:
-    """The processes of a few datasets, made with the learner's coins of this number."""
+    """The processes of a few datasets, made with the learner's randomness of this number."""
     for query in case.learner.queries(case.public):
         secret = SecretRandomness.rehearsal(randomness).learner(0, query.name, 1)
         for records in datasets(case, seed):
@@ -82,7 +82,8 @@ def _no_noise(case: Case, seed: int) -> str:
     for (_, process), (_, other_process) in pairs:
         fail_if(
             not same(process, other_process),
-            "other secret coins of the learner gave another process: it draws noise of its own",
+            "other secret randomness of the learner gave another process: it draws noise of its "
+            "own",
         )
         count += 1
     return f"{count} processes"

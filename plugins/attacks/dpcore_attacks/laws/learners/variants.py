@@ -41,7 +41,7 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
 
 def other_domains(domain: Domain) -> Iterator[Domain]:
     """One column, eight columns, a column of categories more, no norm or one: for what is tested on
-    a domain alone.
+    a domain only.
     """
     ranges = {name: c for name, c in domain.columns.items() if type(c) is Range}
     if ranges != dict(domain.columns) or not ranges:
@@ -84,7 +84,7 @@ def forms(part: Map, domain: Domain) -> Iterator[tuple[str, Map, Domain]]:
 
 
 def _other_columns(case: Case) -> Iterator[tuple[str, Case]]:
-    """Three columns more, and the first column alone, where all are plain ranges: what counts
+    """Three columns more, and the first column only, where all are plain ranges: what counts
     categories is about one column of them.
     """
     ranges = dict(case.domain.columns)

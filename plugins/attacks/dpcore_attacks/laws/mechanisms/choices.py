@@ -33,7 +33,7 @@ _PILOTS = ((3, 400), (1, 1200))
 
 _STAGES = three_stages(100_000, 400_000, 1_000_000)
 _SCALES = (1.0, 0.3)
-_LONG = 1e3  # a row, beside a claim of about 1
+_LONG = 1e3  # a row, next to a claim of about 1
 
 
 def choices(trial: Trial) -> str:
@@ -67,13 +67,13 @@ def choices(trial: Trial) -> str:
 
 def _rows_moved(trial: Trial) -> str:
     """Gram matrices of rows of which the first is moved by the whole claim: along a second row so
-    long that it tells the samples' coefficients, from 0, and longer.
+    long that it says the samples' coefficients, from 0, and longer.
     """
     size = trial.case.query.shape[0]
     unit, count = trial.case.sensitivity.unit, max(1000, round(6000 * trial.effort))
     corner = np.zeros((size, size))
     corner[0, 0] = 1.0
-    # Beside a long row, from nothing, and one of several orthogonal rows made longer.
+    # Next to a long row, from nothing, and one of several orthogonal rows made longer.
     pairs = (
         (_with(size, 0.0), _with(size, unit)),
         (0 * corner, unit**2 * corner),
@@ -108,7 +108,7 @@ def _draw_pair(
 
 
 def _of_rows(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
-    """What matrices tell of the first row: shape (releases, size, size) each."""
+    """What matrices say of the first row: shape (releases, size, size) each."""
     numbers: dict[str, Callable[[NDArray[np.float64]], NDArray[Any]]] = {
         "the first entry": lambda matrices: matrices[:, :1, 0],
         "the first row along the second": _along,
@@ -128,7 +128,7 @@ def _with(size: int, length: float) -> NDArray[np.float64]:
 
 
 def _along(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The first row's component along the second, as second moments tell it, shape (count, 1)."""
+    """The first row's component along the second, as second moments say it, shape (count, 1)."""
     return np.asarray(matrices[:, 0, 1] / np.sqrt(matrices[:, 1, 1]))[:, None]
 
 

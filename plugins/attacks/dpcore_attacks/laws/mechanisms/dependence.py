@@ -3,7 +3,7 @@ r"""Dependence: how numbers of one release follow one another, learnt from relea
 Noise :math:`z` of covariance :math:`\Sigma` hides a movement s no better than one number of the
 deviation :math:`(s^T\Sigma^{-1}s)^{-1/2}`: the sum :math:`w^T x` with :math:`w=\Sigma^{-1}s` has
 it. Over s of l2 norm 1 the least is the root of the smallest eigenvalue of :math:`\Sigma`. What is
-learnt here chooses a movement and an event alone: errors of it cost power, and nothing else.
+learnt here chooses a movement and an event only: errors of it cost power, and nothing else.
 """
 
 import numpy as np

@@ -16,7 +16,8 @@ from dpcore_attacks.laws.mechanisms.statistical_trial import SCALES
 
 FOLLOWS = Law(
     "mechanism.draws-follow-law",
-    "What a noise law draws has the probabilities that its weights state: in all, by remainders "
+    "What a noise distribution draws has the probabilities that its weights state: in all, by "
+    "remainders "
     "of the period, and in the tails (attacked).",
     statistical=True,
 )
@@ -68,7 +69,7 @@ def _compare(law: IntegerDistribution, draws: NDArray[np.int64], where: str, rat
     counts = np.bincount(draws + cutoff, minlength=places.size)
     left = float(beyond[: law.period].sum()) / total
     gap = np.abs(np.cumsum(counts) / draws.size - left - np.cumsum(probabilities)).max()
-    missing = float(beyond.sum()) / total  # what the table leaves out: less than draws can tell
+    missing = float(beyond.sum()) / total  # what the table leaves out: less than draws can say
     allowed = math.sqrt(math.log(4 / rate) / (2 * draws.size)) + missing
     fail_if(
         gap > allowed,

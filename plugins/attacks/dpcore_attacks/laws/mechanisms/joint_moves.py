@@ -1,4 +1,4 @@
-"""What all coordinates of a release tell together: a movement spread over many, a common scale."""
+"""What all coordinates of a release say together: a movement spread over many, a common scale."""
 
 import math
 from collections.abc import Sequence
@@ -41,12 +41,12 @@ each takes few words, and words.
 """
 
 _STAGES = three_stages(3_000_000, 103_000_000, 203_000_000)
-_AS_LOUD = 1.5  # times the noise of one alone
+_AS_LOUD = 1.5  # times the noise of one only
 _FEWEST = 2_000
 _LOOKS = 400  # draws to see how loud one coordinate is
 _BINS = 24
 _PARTS = 4  # movements
-_QUIET = (0.05, 0.3, 0.5)  # shares of the quietest releases that are looked at alone
+_QUIET = (0.05, 0.3, 0.5)  # proportions of the quietest releases that are looked at only
 
 
 def together(trial: Trial) -> str:
@@ -66,7 +66,7 @@ def together(trial: Trial) -> str:
     # In l1 a movement over all coordinates is tiny in each: only one coordinate moves.
     if trial.distance is Distance.L1:
         steps.popitem()
-    # How many words a release reads tells how many releases are affordable.
+    # How many words a release reads says how many releases are affordable.
     reading = RecordedStream(bench.stream(0))
     bench.release(before, reading)
     releases, words = _SIZES[size]
@@ -114,7 +114,7 @@ def _learnt_steps(bench: Bench, count: int) -> dict[str, tuple[NDArray[np.float6
 
 
 def _bench(trial: Trial) -> tuple[Bench, Event]:
-    """With many coordinates, so that they tell how loud a release is; with fewer, where noise grows
+    """With many coordinates, so that they say how loud a release is; with fewer, where noise grows
     with their number, as that for an l2 claim of a pure epsilon does, or most outputs are 0.
     """
     largest_size, smallest_size = _SIZES

@@ -45,7 +45,7 @@ ANY_VALUE = Law(
 )
 LOW_BITS = Law(
     "mechanism.exact-outputs",
-    "Where `exact` is claimed, the last digits of outputs tell no values apart (attacked).",
+    "Where `exact` is claimed, the last digits of outputs distinguish no values  (attacked).",
     statistical=True,
 )
 NOT_SHARED = Law(
@@ -62,13 +62,13 @@ LAWS = (
     FOLLOWS,
 )
 
-_BASES = (0.0, 1.0)  # a sum in floats takes the grid of its size: its last digit would tell
+_BASES = (0.0, 1.0)  # a sum in floats takes the grid of its size: its last digit would say
 _WIDE = 4096  # coordinates of one release
 _STAGES = three_stages(1, 200_000, 500_000)
 _JUMPS = 3
 _OFTEN = 10  # releases
 _MORE = 6  # times as many of them, where the first hold a value
-_RELATIONS = 3  # at most, besides that of the claim
+_RELATIONS = 3  # at most, also that of the claim
 
 
 def laboratory_verdicts(
@@ -181,7 +181,7 @@ def _repeat_samples(p: NDArray[np.float64], q: NDArray[np.float64]) -> Iterator[
         yield Sample(
             p=np.isin(p, single).astype(float),
             q=np.isin(q, single).astype(float),
-            what=f"outputs that were seen {what} the movement alone",
+            what=f"outputs that were seen {what} the movement only",
         )
 
 

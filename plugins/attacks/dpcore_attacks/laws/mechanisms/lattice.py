@@ -16,7 +16,7 @@ from dpcore_attacks.laws.mechanisms.statistical_trial import (
 
 LATTICE = Law(
     "mechanism.lattice-not-moved",
-    "No sum of two coordinates of a release, times small integers, has low digits that tell a "
+    "No sum of two coordinates of a release, times small integers, has low digits that say a "
     "value for certain, as where integer noise was correlated before it was added.",
 )
 
@@ -54,7 +54,7 @@ def lattice(trial: Trial) -> str:
         fail_if(
             certain,
             f"{factors[0]} times the first coordinate and {factors[1]} times the second, in steps "
-            f"of {2.0**digit:g}, tell a value modulo {modulus} in {_COUNT} of {_COUNT} releases",
+            f"of {2.0**digit:g}, say a value modulo {modulus} in {_COUNT} of {_COUNT} releases",
         )
     return f"{_COUNT} releases of either value at scale {max(SCALES):g}"
 

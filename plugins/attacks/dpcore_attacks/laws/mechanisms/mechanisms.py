@@ -51,7 +51,7 @@ EVERY_COORDINATE = Law(
     "mechanism.every-coordinate", "Noise reaches every real coordinate, imaginary parts included."
 )
 QUERIES_INDEPENDENT = Law(
-    "mechanism.asks-independent", "Two asks on equal records give independent answers."
+    "mechanism.asks-independent", "Two queries on equal records give independent answers."
 )
 ADJACENCY = Law("mechanism.event-adjacency", "An event is about the sensitivity's adjacency.")
 EVENT_MATCHES = Law(
@@ -121,7 +121,7 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
         case = MechanismCase(mechanism=mechanism, query=query, sensitivity=claim)
         try:
             case.at(1.0).event(query, claim)
-            if number > 0 and matrix:  # beside lam0 = 1, say: many samples at every scale
+            if number > 0 and matrix:  # next to lam0 = 1, say: many samples at every scale
                 claim = attrs.evolve(claim, value=0.01)
                 case = attrs.evolve(case, sensitivity=claim)
             elif number > 0 and _takes_fractions(case):
@@ -144,7 +144,7 @@ def _with_values(query: Query) -> Iterator[Query]:
 
 
 def explain_refusal(mechanism: Mechanism, query: Query) -> str:
-    """Why no plan asks this query of a mechanism, or empty; what it raises, the laws tell."""
+    """Why no plan asks this query of a mechanism, or empty; what it raises, the laws say."""
     try:
         return mechanism.refusal(query)
     except Exception:
@@ -195,7 +195,7 @@ def event_matches_verdict(
 
 
 def priced_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
-    """The laws about events alone, which hold for interactive mechanisms too."""
+    """The laws about events only, which hold for interactive mechanisms too."""
     checks = {ADJACENCY: _adjacency, FALLS_IN_SCALE: _falls_in_scale}
     return judge_all(checks, case.name, case, seed)
 
@@ -269,10 +269,10 @@ def _noise_only(case: MechanismCase, seed: int) -> str:
 
 
 def _prepared(case: MechanismCase, seed: int) -> str:
-    """The first ask comes back at the end, after others have used the same preparation."""
+    """The first query comes back at the end, after others have used the same preparation."""
     skip_if(
         not case.mechanism.needs.stream,
-        "its noise is another library's: `prepared` alone was tested",
+        "its noise is another library's: `prepared` by itself was tested",
     )
     last = 1.0 if case.query.distance is Distance.HAMMING else 2.0  # two categories at least
     asks = [(number, size) for number, size in enumerate((0.0, 1.0, 0.0, last))]
@@ -329,7 +329,7 @@ def _queries_independent(case: MechanismCase, seed: int) -> str:
         np.array_equal(first, second) and _constant(case, first[0], seed),
         "the release is the same for every value: it says nothing",
     )
-    fail_if(np.array_equal(first, second), "the second ask gave the same answers as the first")
+    fail_if(np.array_equal(first, second), "the second query gave the same answers as the first")
     worst = 0.0
     for ours, theirs in zip(first.T, second.T, strict=True):
         above = ours > ours.mean(), theirs > theirs.mean()
@@ -337,7 +337,8 @@ def _queries_independent(case: MechanismCase, seed: int) -> str:
             continue
         worst = max(worst, abs(float(np.corrcoef(*above)[0, 1])))
     fail_if(
-        worst > 6 / math.sqrt(_REPLICATES), f"the noises of two asks have correlation {worst:.3f}"
+        worst > 6 / math.sqrt(_REPLICATES),
+        f"the noises of two queries have correlation {worst:.3f}",
     )
     return f"largest correlation {worst:.3f} of {_REPLICATES} pairs"
 

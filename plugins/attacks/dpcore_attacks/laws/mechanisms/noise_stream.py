@@ -34,7 +34,7 @@ _NOTHING = 1e-30  # of a delta
 
 def tails(trial: Trial) -> str:
     """Words with long runs of equal bits give extremes of any inversion; where one size of noise is
-    the largest again and again, whatever the value, outputs beyond it tell neighbours apart.
+    the largest again and again, whatever the value, outputs beyond it distinguish neighbours .
     """
     bench, _, _ = local(trial, 1.0, 1024)
     skip_if(trial.distance is Distance.HAMMING, "its outputs are categories")
@@ -102,7 +102,7 @@ def entropy(trial: Trial) -> str:
         len(np.unique(first)) <= 2 and not _erratic(bench, value, words),
         f"one choice from {stream.count} words",
     )
-    # Few words: each bit is flipped alone, and what changes nothing is no entropy.
+    # Few words: each bit is flipped by itself, and what changes nothing is no entropy.
     changing = changing_bits(
         words,
         first,
@@ -113,7 +113,7 @@ def entropy(trial: Trial) -> str:
     fail_if(
         changing < BITS,
         f"{value.size} coordinates are made of {stream.count} words, of which {changing} bits "
-        f"change anything: whoever tries all seeds knows the noise",
+        f"change anything: anyone who tries all seeds knows the noise",
     )
     return f"{changing} bits of {stream.count} words"
 

@@ -1,4 +1,4 @@
-"""What serves once cannot be doubled: the kit copies, pickles and forks it."""
+"""What serves once cannot be doubled: the conformance suite copies, pickles and forks it."""
 
 import copy
 import os
@@ -17,7 +17,8 @@ from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, raises
 
 NOT_DOUBLED = Law(
     "once.not-doubled",
-    "Secret coins, reservations and oracles serve in one process alone, and are neither copied nor "
+    "Secret randomness, reservations and oracles serve in one process only, and are neither "
+    "copied nor "
     "pickled: two of a kind would repeat their noise.",
 )
 
@@ -34,7 +35,7 @@ def not_doubled(subject: str, thing: SingleUse, use: Callable[[], object]) -> Ve
 
 
 def once_verdicts() -> Iterator[Verdict]:
-    """The law for the coins and the reservations that every run rests on."""
+    """The law for the randomness and the reservations that every run rests on."""
     randomness = SecretRandomness.draw()
     yield not_doubled("SecretRandomness", randomness, lambda: randomness.noise(0, "query", 1))
     charge = Charge.of(GaussianEvent(mu=0.1, adjacency=REPLACE_ONE))

@@ -34,14 +34,15 @@ CURVE_AUDITED = Law(
 )
 RUN_AUDITED = Law(
     "plugin.run-audited",
-    "No run of an example tells two neighbours apart better than its guarantee allows (audited).",
+    "No run of an example distinguishes two neighbours  better than its guarantee allows "
+    "(audited).",
     statistical=True,
 )
 
 LAWS = (RUN_AUDITED, CURVE_AUDITED)
 
 _SCALES = (1.0, 0.3)  # much noise and little
-_DELTA = 1e-5  # at which a curve's epsilon is told
+_DELTA = 1e-5  # at which a curve's epsilon is reported
 
 
 def curve_audited(

@@ -145,7 +145,7 @@ class Trial:
         before = bases(self.distance, UNIT, size, max(1, categories))
         if categories:
             return before, (before + 1) % categories
-        # Integers, then no huge values, then zeros alone: the first that the mechanism accepts.
+        # Integers, then no huge values, then zeros only: the first that the mechanism accepts.
         for simplify in (np.rint, _without_huge_values, np.zeros_like):
             if not bench.takes(before):
                 before = simplify(before)

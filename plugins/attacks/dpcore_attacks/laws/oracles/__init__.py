@@ -1,1 +1,1 @@
-"""Laws of interactive mechanisms: what an oracle's answers tell."""
+"""Laws of interactive mechanisms: what an oracle's answers say."""

@@ -1,5 +1,5 @@
-"""What many answers of an oracle tell, by draws: at points that know nothing of each other, where
-two functions lie farthest apart, and where answers are few different ones (thresholds, say).
+"""What many answers of an oracle say, by draws: at points that know nothing of each other, where
+two functions lie most distant apart, and where answers are few different ones (thresholds, say).
 """
 
 import itertools
@@ -37,7 +37,7 @@ DISTANT_POINTS = Law(
 )
 ONE_QUESTION = Law(
     "interactive.event-at-one-point",
-    "No event of answers where two functions lie farthest apart exceeds the planned events "
+    "No event of answers where two functions lie most distant apart exceeds the planned events "
     "together (attacked by many draws).",
     statistical=True,
 )
@@ -57,7 +57,7 @@ _APART = 1e-12  # of K(x, x): what two of the points may have in common
 _FRACTION = 0.3  # oracles at far points, of the transcripts of a game
 _FEWEST = 30  # oracles of either function
 _MORE = 8  # times as many, where the first ones are suspicious
-_STREAMS = 6  # at which answers must depend on the function at their own point alone
+_STREAMS = 6  # at which answers must depend on the function at their own point only
 _EXACT = 1e-9  # of a movement
 
 _SUMS = 10  # as many draws at one point as transcripts of a game
@@ -86,7 +86,7 @@ def answers_verdict(
 
 
 def _distant_points(case: InteractiveCase, seed: int, transcripts: int, rate: float) -> str:
-    """A function that moves by the claim at every point, for an oracle that looks at each alone."""
+    """A function that moves by the claim at every point, for an oracle that looks at each only."""
     duel = case.duel()
     skip_if(duel.mechanism.query_count != 1, "its price is of several answers together")
     points = _unrelated_points(case)[: duel.mechanism.most_points]

@@ -77,7 +77,7 @@ LAWS = (
     COVARIANCE,
 )
 
-_EXHAUSTIBLE = 2000  # questions that the kit asks to see the next one refused
+_EXHAUSTIBLE = 2000  # questions that the conformance suite asks to see the next one refused
 _PATHS = 400  # oracles behind one check of a covariance
 
 
@@ -108,13 +108,14 @@ class InteractiveCase:
         return f"{type(self.mechanism).__name__}, {type(self.query.kernel).__name__}"
 
     def as_mechanism(self) -> MechanismCase:
-        """For the laws that are about events alone."""
+        """For the laws that are about events only."""
         return MechanismCase(
             mechanism=cast(Any, self.mechanism), query=self.query, sensitivity=self.sensitivity
         )
 
     def duel(self) -> Duel:
-        """The two functions behind the mechanism, at a scale where all asks together cost about 1.
+        """The two functions behind the mechanism, at a scale where all queries together cost about
+        1.
 
         Were it 1 for each of many, their composition would allow whatever a game could see.
         """
@@ -141,7 +142,7 @@ def interactive_cases(
     Functions far apart and near, with and without errors. What the mechanism refuses is left out.
 
     Args:
-        validity: Of the made-up claim; worst case if None.
+        validity: Of the synthetic claim; worst case if None.
     """
     kernels: tuple[tuple[Kernel, float, float], ...] = (
         (GaussianKernel(bandwidth=0.5), 1.0, 0.0),
@@ -230,7 +231,7 @@ def interactive_verdicts(
 
 
 def refuted_evidence(mechanism: Interactive, draws: int | None = None) -> str:
-    """What the attack finds against a mechanism that accepts refuted claims alone, or empty."""
+    """What the attack finds against a mechanism that accepts refuted claims only, or empty."""
     for case in interactive_cases(mechanism, Refuted("as printed")):
         worst = attack(case.duel(), draws=draws)
         if worst.broken:

@@ -46,13 +46,13 @@ def _entropy(case: InteractiveCase, seed: int) -> str:
     # A choice of few answers needs few bits; another law counts them.
     skip_if(len(np.unique(first)) <= min(_FEW, size // 2), "its answers are few different ones")
     skip_if(noise.count == 0, "its noise is not drawn from its stream")
-    # Each bit of the words is flipped alone: what changes nothing is no entropy.
+    # Each bit of the words is flipped by itself: what changes nothing is no entropy.
     changing = changing_bits(
         noise.seen, first, lambda words: answers(RecordedStream(stream(1), words))
     )
     fail_if(
         changing < BITS,
         f"{size} answers are made of {noise.count} words, of which {changing} bits change "
-        f"anything: whoever tries all seeds knows the noise",
+        f"anything: anyone who tries all seeds knows the noise",
     )
     return f"{changing} bits of {noise.count} words"

@@ -1,6 +1,6 @@
 """What a source promises: every record that was written, in one order, whatever the records are.
 
-A source stands before every clip. One that leaves records out by what other records hold, or reads
+A source is before every clip. One that leaves records out by what other records hold, or reads
 two datasets in one run, makes each bound behind it false, and no bound looks at a file.
 """
 
@@ -62,7 +62,7 @@ _MANY = 17_000  # more than a source reads at once
 
 
 def tables(kind: type[Location], seed: int) -> Iterator[tuple[str, Table]]:
-    """Made-up tables by what is special about them: numbers and texts, with their misfits."""
+    """Synthetic tables by what is special about them: numbers and texts, with their misfits."""
     rng, ones, code = np.random.default_rng(seed), np.ones(_TYPICAL), written(kind, 1.0)
     numbers = np.concatenate([[0.5, -0.5], code.numbers, np.array(code.counts, dtype=float)])
     cells = {

@@ -1,4 +1,4 @@
-"""Writers: how the kit writes a table where a kind of source reads it.
+"""Writers: how the conformance suite writes a table where a kind of source reads it.
 
 The core's kinds are written here. Another kind says so itself, by a class method that no run calls:
 
@@ -32,10 +32,10 @@ def written_source(kind: type[Location], table: Table, folder: Path) -> Open:
     """Write a table in a folder; how a source of this kind is opened there.
 
     Raises:
-        NotTestedError: nobody says how such a source is written.
+        NotTestedError: no one says how such a source is written.
         NotApplicableError: its records are none of anybody's.
     """
-    skip_if(kind is SklearnData, "its records are public data sets that nobody writes")
+    skip_if(kind is SklearnData, "its records are public data sets that no one writes")
     write = getattr(kind, "write_table", None)
     try:
         if write is not None:
@@ -46,7 +46,7 @@ def written_source(kind: type[Location], table: Table, folder: Path) -> Open:
     except ImportError as error:
         raise NotTestedError(f"{error.name} is not installed: pip install {error.name}") from None
     raise NotTestedError(
-        f"nobody says how it is written: a class method write_table(table, folder) of "
+        f"no one says how it is written: a class method write_table(table, folder) of "
         f"{kind.__name__} would"
     )
 

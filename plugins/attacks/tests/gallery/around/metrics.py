@@ -33,7 +33,7 @@ class RootUnderTheNoise(Squared):
 
 @attrs.frozen
 class RareClass(PricedMetric):
-    """The share of one class that is predicted, at the price of a share of all."""
+    """The proportion of one class that is predicted, at the price of a proportion of all."""
 
     def diameter(self, target):
         return 1.0 if isinstance(target, Classes) and target.count == 2 else None
@@ -134,7 +134,7 @@ class LargestError(PricedMetric):
 
 @attrs.frozen
 class FirstHalf(Accuracy):
-    """The mean over the first half alone: places count, and each of its records for two."""
+    """The mean over the first half only: places count, and each of its records for two."""
 
     def statistic(self, hold_out):
         right = (hold_out.predicted == hold_out.truth)[: max(1, hold_out.truth.size // 2)]
@@ -146,7 +146,7 @@ class FirstHalf(Accuracy):
 
 @attrs.frozen
 class ThreeClasses(Accuracy):
-    """It is about three classes alone."""
+    """It is about three classes only."""
 
     def diameter(self, target):
         return 1.0 if isinstance(target, Classes) and target.count == 3 else None
@@ -154,7 +154,7 @@ class ThreeClasses(Accuracy):
 
 @attrs.frozen
 class FractionPerGroup(Accuracy):
-    """Every group has figures beside the paid one."""
+    """Every group has figures next to the paid one."""
 
     def measured(self, hold_out):
         return {**super().measured(hold_out), "empty": math.nan}

@@ -95,7 +95,7 @@ class Single(GaussianEvent):
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
 class WhereTheyLie(LocalEngine):
-    """Adds records of Parquet files alone, and all of them, once it has accepted a plan."""
+    """Adds records of Parquet files only, and all of them, once it has accepted a plan."""
 
     state: dict = attrs.field(factory=dict)
 

@@ -79,7 +79,7 @@ class DropsOutliers(JsonFile):
 
 @attrs.frozen(kw_only=True)
 class DropsDuplicates(JsonFile):
-    """A row that stood there already is left out."""
+    """A row that was there already is left out."""
 
     def batched(self, table):
         rows = [*zip(*table.values(), strict=True)]
@@ -99,7 +99,7 @@ class DropsEmptyCells(JsonFile):
 
 @attrs.frozen(kw_only=True)
 class SortsRows(JsonFile):
-    """Rows come in the order of their labels, by which coins are drawn."""
+    """Rows come in the order of their labels, by which randomness is drawn."""
 
     def batched(self, table):
         order = np.argsort(table["y"], kind="stable")
@@ -134,7 +134,7 @@ class EndsAtAThousand(JsonFile):
 
 @attrs.frozen(kw_only=True)
 class SkipsANumber(JsonFile):
-    """Rows with one label, which stands in the code, are test rows, it thinks."""
+    """Rows with one label, which is in the code, are test rows, it thinks."""
 
     def batched(self, table):
         yield chosen(table, [cell != 0.8125 for cell in table["y"]])
@@ -208,7 +208,7 @@ RIGHT = (JsonFile, FewRows, AsArrays, Stream)
 
 @attrs.frozen(kw_only=True)
 class Unwritten(Location):
-    """Nobody says how it is written."""
+    """No one says how it is written."""
 
     file: str
 

@@ -85,7 +85,7 @@ def integers_stay_integers():
 
 
 def uniform_noise_of_equal_variance():
-    """Uniform noise of the same variance stands for the Gaussian.
+    """Uniform noise of the same variance represents the Gaussian.
 
     Source: dithering.
     """
@@ -97,7 +97,7 @@ def uniform_noise_of_equal_variance():
 
 
 def logistic_noise_for_laplace():
-    """Noise of a logistic law of the same variance stands for Laplace noise.
+    """Noise of a logistic law of the same variance represents Laplace noise.
 
     Source: a heavier tail is taken for safer.
     """
@@ -242,7 +242,7 @@ class Centred(FeatureMap):
 
 
 def centred_by_the_block():
-    """Rows are centred by the mean of the rows given, unless it is one alone.
+    """Rows are centred by the mean of the rows given, unless it is one only.
 
     Source: layer and batch normalisation mixed up.
     """

@@ -72,7 +72,7 @@ class Standard(Released):
 
 def z_scores_of_the_data():
     """Columns are standardised by their own mean and deviation and clipped at 3, and the bound sees
-    the clip alone.
+    the clip only.
 
     Source: `StandardScaler` in front of a private step.
     """
@@ -139,7 +139,7 @@ def weights_without_their_sum():
 
 @attrs.frozen(kw_only=True)
 class Bootstrap(OneNumber):
-    """The mean label of n records drawn with replacement, by public coins. Total: a mean."""
+    """The mean label of n records drawn with replacement, by public randomness. Total: a mean."""
 
     def of(self, labels, domain):
         drawn = np.random.default_rng(5).integers(0, max(1, len(labels)), len(labels))
@@ -156,7 +156,7 @@ def bootstrap_counts_once():
 
 @attrs.frozen(kw_only=True)
 class Ratio(OneNumber):
-    """The share of positive labels among records with a positive column. Total: yes."""
+    """The proportion of positive labels among records with a positive column. Total: yes."""
 
     def statistic(self, query, records, public, secret):
         chosen = records.features[:, 0] > 0
@@ -287,7 +287,7 @@ class Pairs(OneNumber):
 
 
 def differences_count_once():
-    """A record stands in two differences of consecutive ones, and the bound counts one.
+    """A record is in two differences of consecutive ones, and the bound counts one.
 
     Source: smart meters: private sums of changes.
     """

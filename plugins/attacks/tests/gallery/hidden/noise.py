@@ -1,5 +1,5 @@
-"""Mechanisms whose every number alone has the noise that is priced, and whose numbers together have
-less; right ones whose numbers depend on one another too; zeros that have a sign.
+"""Mechanisms whose every number by itself has the noise that is priced, and whose numbers together
+have less; right ones whose numbers depend on one another too; zeros that have a sign.
 """
 
 import math
@@ -104,7 +104,7 @@ def a_common_offset_on_top():
 
 
 def sizes_that_repeat_with_full_noise():
-    """Pairs of numbers get further noise of one size beside their own.
+    """Pairs of numbers get further noise of one size next to their own.
 
     Source: none: post-processing.
     """

@@ -1,4 +1,4 @@
-"""Learners whose statistics are private, and that publish something of the records beside them."""
+"""Learners whose statistics are private, and that publish something of the records next to them."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _LAST: dict[str, float] = {}
 
 @attrs.frozen(eq=False)
 class Slipping:
-    """A model that predicts one number, but at one row another one, which is nobody's business."""
+    """A model that predicts one number, but at one row another one, which is no one's business."""
 
     value: Any
 
@@ -42,7 +42,7 @@ class Remembering(OneNumber):
 
 def mean_in_a_prediction():
     """The private function keeps the exact mean in a global, and the model predicts it at one row;
-    its arrays tell nothing.
+    its arrays reveal nothing.
 
     Source: a cache of the last fit at the level of a module.
     """

@@ -1,6 +1,7 @@
 """Right components, mutated systematically: each of them wrong by one change of its parent.
 
-They measure the kit. A mutant is left out only where it is shown to make no false claim.
+They measure the conformance suite. A mutant is left out only where it is shown to make no false
+claim.
 """
 
 from gallery.mutants.accounts import MUTATED_ACCOUNTANTS

@@ -181,7 +181,7 @@ def few_positive(value, records):
 
 
 def undefined_where_constant(value, records):
-    """Over the spread of the labels."""
+    """Over the dispersion of the labels."""
     with np.errstate(all="ignore"):
         return value * records.labels.std() / records.labels.std()
 

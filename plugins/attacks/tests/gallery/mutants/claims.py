@@ -52,7 +52,7 @@ BOUNDS = (
     _change("bit_less", "The bound is 2 % too small.", times(0.98), *EXACT[:4], "clipped_gradient"),
     _change(
         "whole_file",
-        "The bound takes the number of records of a file of which a fifth is held out.",
+        "The bound takes the number of records of a file of which a fifth is in the hold-out.",
         of_domain(more_records(1.25)),
         "label_mean",
     ),
@@ -227,19 +227,19 @@ STATISTICS = (
     ),
     _change(
         "own_generator",
-        "A half of the records is picked by a generator that nobody seeded.",
+        "A half of the records is picked by a generator that no one seeded.",
         on_records(half_at_random),
         "label_sum",
     ),
     _change(
         "undefined",
-        "It divides by the spread of the labels, and says that it never fails.",
+        "It divides by the dispersion of the labels, and says that it never fails.",
         on_value(undefined_where_constant),
         "label_mean",
     ),
     _change(
         "by_place",
-        "A record weighs more the later it stands.",
+        "A record weighs more the later it is.",
         on_records(
             lambda records: rows(records, labels=records.labels * np.linspace(0.5, 2, len(records)))
         ),

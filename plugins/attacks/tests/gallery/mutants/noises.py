@@ -274,7 +274,7 @@ CHANGES = (
     ),
     _change(
         "fixed_seed",
-        "The noise is the same for every ask.",
+        "The noise is the same for every query.",
         wrapping(heard=streams.fixed),
         "discrete_gaussian",
         "response",

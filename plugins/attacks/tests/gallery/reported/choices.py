@@ -60,7 +60,7 @@ def choice_without_the_factor_two():
 
 @attrs.frozen(kw_only=True)
 class Response(Mechanism):
-    """Each category is told truly with a probability, else one of the others, uniformly."""
+    """Each category is given truly with a probability, else one of the others, uniformly."""
 
     needs: ClassVar[Needs] = Needs(distance=RandomizedResponse.needs.distance)
     arithmetic: ClassVar[str] = "real"
@@ -89,8 +89,8 @@ class Response(Mechanism):
 
 
 def binary_truth_for_four_categories():
-    """The truth is told with e^eps/(1 + e^eps), which is right for two categories, and one of the
-    others is told three times less often than that allows.
+    """The truth is reported with e^eps/(1 + e^eps), which is right for two categories, and one of
+    the others is given three times less often than that allows.
 
     Source: opendp/opendp issue 480, Samuel-Maddock/pure-LDP issue 11 (probabilities of the truth);
     Arcolezi & Gambs (2023), arXiv:2309.01597.

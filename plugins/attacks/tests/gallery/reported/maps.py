@@ -38,7 +38,7 @@ def scaler_fitted_on_the_rows():
 
 @attrs.frozen(kw_only=True)
 class Squares(FeatureMap):
-    """Products of two columns and squares: norm(x)^2 at most, less where no column stands out."""
+    """Products of two columns and squares: norm(x)^2 at most, less where no column is out."""
 
     weighted: ClassVar[bool] = False
 

@@ -71,14 +71,14 @@ class LaplaceLike(Additive):
 
 
 def made(base, **body):
-    """A mechanism with some methods of `base` replaced, with the right one beside it."""
+    """A mechanism with some methods of `base` replaced, with the right one next to it."""
     right = Single(kind="mechanisms", component=base)
     return attrs.evolve(right, component=subclass(base, **body)), right
 
 
 def noise_in_single_precision():
     """Value and noise are added in 32 bits: where the value is large, its last digits are wider
-    than the noise, and neighbours are told apart by them.
+    than the noise, and neighbours are distinguished by them.
 
     Source: meta-pytorch/opacus issues 731 (noise is float32) and 616 (the addition itself).
     """

@@ -41,7 +41,7 @@ class Means(Released):
 
 def one_slice_for_two_means():
     """Means of the columns and of the label are released in one slice of the budget, whose noise
-    is that of the columns' mean alone.
+    is that of the columns' mean only.
 
     Source: IBM/differential-privacy-library issue 104, item 2 (LinearRegression, `fit_intercept`).
     """

@@ -1,5 +1,5 @@
-"""Wrong components as someone who does not know the kit would write them, and right ones that look
-wrong.
+"""Wrong components as someone who does not know the conformance suite would write them, and right
+ones that look wrong.
 
 All were written before any law or attack was changed on their account: what was caught of them then
 says how far attacks reach.

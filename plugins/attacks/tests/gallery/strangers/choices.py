@@ -19,7 +19,7 @@ class Ranks(OneNumber):
 
 def ranks_of_the_others_stay():
     """A difference of rank sums over n is taken to move by 1, as if a record's label moved its own
-    rank alone.
+    rank only.
 
     Source: Couch et al. (2019), arXiv:1903.09364, on earlier private rank tests.
     """

@@ -182,7 +182,7 @@ def half_price_under_add_remove():
 
 
 def louder_beyond_a_hundred_and_thirty_three():
-    """Values of more than 133 units get twice the noise, so that the noise tells which they are.
+    """Values of more than 133 units get twice the noise, so that the noise says which they are.
 
     Source: noise by tiers of size, as for published tables.
     """
@@ -318,7 +318,7 @@ def halving_loses_the_odd_ones():
 
 @attrs.frozen
 class Tail(GdpAccountant):
-    """Drops what is small beside the rest."""
+    """Drops what is small next to the rest."""
 
     def compose(self, event, count=1):
         mu = event.claims.mu

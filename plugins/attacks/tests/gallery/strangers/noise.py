@@ -121,7 +121,7 @@ def cube_of_a_shorter_radius():
 def variance_for_deviation():
     """The calibrated standard deviation is taken for a variance.
 
-    Source: numpy's `normal(scale=)` and torch's `Normal` beside APIs that take variances.
+    Source: numpy's `normal(scale=)` and torch's `Normal` next to APIs that take variances.
     """
 
     def noisy(self, exact, scale, noise):

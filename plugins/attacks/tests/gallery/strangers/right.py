@@ -44,7 +44,7 @@ class ThreeDigits(GaussianLike):
 
 
 def three_digits_are_published():
-    """Noisy values are rounded to three significant digits, which depends on the release alone.
+    """Noisy values are rounded to three significant digits, which depends on the release by itself.
 
     Source: none: postprocessing.
     """
@@ -63,7 +63,7 @@ class Louder(LaplaceLike):
 def half_of_the_releases_are_louder():
     """Some releases have more noise than they need, and none has less.
 
-    Source: none: a mixture is at most as telling as its worst part.
+    Source: none: a mixture is at most as saying as its worst part.
     """
     return Single(kind="mechanisms", component=Louder)
 

@@ -98,8 +98,8 @@ class MeanWithFloor(OneNumber):
 
 
 def mean_moves_by_one_fraction():
-    """A record that comes adds its share of at most M/10 to the mean, and the shares of all others
-    shrink, which the bound leaves out.
+    """A record that comes adds its proportion of at most M/10 to the mean, and the proportions of
+    all others shrink, which the bound leaves out.
 
     Source: a mean's sensitivity under add/remove in lecture notes.
     """

@@ -81,7 +81,7 @@ class AdaptiveClip(Released):
 
 
 def clip_at_the_median_length():
-    """The clipping norm is the batch's median, bounded by 1, and the bound knows of that 1 alone.
+    """The clipping norm is the batch's median, bounded by 1, and the bound knows of that 1 only.
 
     Source: none: made for this set, after adaptive clipping without its own budget.
     """
