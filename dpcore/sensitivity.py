@@ -153,7 +153,8 @@ class AnySensitivity(ABC):
         number = self.largest - 2 * self.solver_error if isinstance(figures, dict) else figures
         names = {name: owners[name] for name in owners if name != "dpcore"} or owners
         of = ", ".join(f"{name} {version}" for name, version in names.items())
-        facts = {"value": float(number).hex(), "facts": dict(self.facts)}
+        numbers = {n: v if isinstance(v, int) else float(v) for n, v in self.facts.items()}
+        facts = {"value": float(number).hex(), "facts": numbers}
         return self.derived({"rule": "theorem", "of": of, "name": self.source, **facts})
 
     @property

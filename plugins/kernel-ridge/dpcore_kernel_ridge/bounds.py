@@ -84,6 +84,7 @@ class KernelRidgeReplaceOne(SensitivityBound):
             adjacency=REPLACE_ONE,
             solver_error=problem.solver_error,
             source="T4 (kernel ridge, replace-one)",
+            facts=problem.facts,
         )
 
 
@@ -137,4 +138,5 @@ def _claim_lemma_2(problem: Problem, adjacency: Adjacency) -> Sensitivity | Refu
         adjacency=REPLACE_ONE,
         solver_error=problem.solver_error,
         source="Nie & Wang (2017), Lemma 2 with R = M/sqrt(lam)",
+        facts=problem.facts,
     )

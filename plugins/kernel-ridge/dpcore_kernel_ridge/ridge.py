@@ -35,6 +35,12 @@ class Problem:
         """Distance in the kernel's norm from the exact function, or infinity."""
         return function_error(*self._numbers())
 
+    @property
+    def facts(self) -> dict[str, float]:
+        """The public numbers that the theorems use, by name."""
+        records, kappa, _, label_bound, lam = self._numbers()
+        return {"records": records, "norm": kappa, "label": label_bound, "regularization": lam}
+
     def query(self) -> FunctionQuery:
         """The function, as a question."""
         return FunctionQuery(

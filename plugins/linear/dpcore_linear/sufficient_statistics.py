@@ -194,4 +194,5 @@ class SufficientStatisticsBound(SensitivityBound):
             distance=Distance.L2,
             adjacency=claim,
             source=f"T9 (sufficient statistics, {claim}), in integers",
+            facts={"label": domain.label_bound, "norm": learner.features.norm(domain)},
         )

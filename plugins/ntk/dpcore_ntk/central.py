@@ -227,4 +227,5 @@ class CentralBound(SensitivityBound):
             adjacency=REPLACE_LABEL if label_only else REPLACE_ONE,
             solver_error=error,
             source="clipped passes: non-expansive steps, 2 eta L a visit (ntk README, theorem 1)",
+            facts={"rate": rate, "clip": learner.clip, "passes": learner.passes},
         )

@@ -157,4 +157,5 @@ class RegressionBound(SensitivityBound):
             adjacency=relation,
             solver_error=error,
             source=f"clipped gradients over the ridge ({relation})",
+            facts={"slope": objective.slope, "ridge": objective.ridge},
         )

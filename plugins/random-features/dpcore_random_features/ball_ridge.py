@@ -97,4 +97,5 @@ class BallRidgeBound(CertifiedBound):
             adjacency=claim,
             covers_fallback=True,
             source="T1 (diameter of the ball)",
+            facts={"diameter": diameter},
         )

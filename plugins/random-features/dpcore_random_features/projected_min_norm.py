@@ -83,4 +83,5 @@ class ProjectedMinNormBound(SensitivityBound):
             adjacency=adjacency,
             covers_fallback=True,
             source="T1 (projection on a public ball, any adjacency)",
+            facts={"radius": learner.radius},
         )

@@ -99,4 +99,5 @@ class RidgeReplaceOne(SensitivityBound):
             adjacency=REPLACE_ONE,
             solver_error=error,
             source="T4 (ridge, replace-one)",
+            facts={"records": records, "norm": kappa, "label": label_bound, "regularization": lam},
         )

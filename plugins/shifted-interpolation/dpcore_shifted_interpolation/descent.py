@@ -168,4 +168,5 @@ class DescentBound(SensitivityBound):
             distance=query.distance,
             adjacency=relation,
             source=f"a clipped convex loss in one score contracts ({relation})",
+            facts={"rate": eta, "clip": learner.clip, "regularization": learner.regularization},
         )

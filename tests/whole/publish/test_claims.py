@@ -235,3 +235,17 @@ def test_chords_of_a_published_curve_lie_above_the_event():
         assert stated <= published(epsilon) <= stated * 1.01 + 1e-5
     exact = max(event.upper_at(1.25, way) for way in Direction)
     assert exact <= published(1.25) <= exact * (1 + 2e-7)
+
+
+def test_a_theorem_publishes_its_facts_as_plain_numbers():
+    facts = {"records": 442, "norm": np.float64(0.5)}
+    bound = Sensitivity(value=1.5, distance="l2", adjacency=ADD_REMOVE, source="T9", facts=facts)
+    leaf = bound.taken({"dpcore": "1", "acme": "2"}).tree
+    assert leaf == {
+        "rule": "theorem",
+        "of": "acme 2",
+        "name": "T9",
+        "value": (1.5).hex(),
+        "facts": {"records": 442, "norm": 0.5},
+    }
+    assert type(leaf["facts"]["norm"]) is float
