@@ -4,6 +4,7 @@ Of each query its event, how often it is charged, and the rules by which its sen
 event follow from public numbers. Numbers that a claim rests on are hexadecimal text.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,12 @@ from numpy.typing import NDArray
 
 from dpcore.bound import own_distribution
 from dpcore.claims.events.event_text import write_event
-from dpcore.claims.events.relation_text import write_adjacency, write_number
+from dpcore.claims.events.relation_text import (
+    EventTextError,
+    read_number,
+    write_adjacency,
+    write_number,
+)
 from dpcore.claims.plan.plan import Plan
 from dpcore.claims.plan.planned_query import PlannedQuery
 from dpcore.errors import ContractError, need
@@ -22,6 +28,8 @@ from dpcore.registry.builtin import provides
 from dpcore.sensitivity import OverRandomness, SensitivityDistribution
 
 VERSION = 1
+_ROUNDING = 1e-12
+"""By how much numbers of events may differ between two machines, relative."""
 PAID_EVALUATION = "paid_evaluation"
 """Under this name is what a paid evaluation asks, among the names of releases."""
 KINDS = frozenset(
@@ -34,7 +42,7 @@ KINDS = frozenset(
     }
 )
 """Events that version 1 of the checker knows by their numbers."""
-Rules = Mapping[tuple[str, str], tuple[Any, Any]]
+Rules = Mapping[tuple[str, str], tuple[Any, Any, Any]]
 
 
 def claims_of(plan: Plan, rules: Rules | None = None) -> dict[str, Any]:
@@ -78,10 +86,13 @@ def claims_of(plan: Plan, rules: Rules | None = None) -> dict[str, Any]:
                 "mechanism": _mechanism(planned_query, plan)
                 if rules is None or planned_query.mechanism.has_rule
                 else rules[release, planned_query.query.name][1],
-                "event": {
-                    "version": VERSION,
-                    **_event(planned_query.event(), plan.guarantee.epsilon),
-                },
+                "event": _rounded(
+                    rules and rules[release, planned_query.query.name][2],
+                    {
+                        "version": VERSION,
+                        **_event(planned_query.event(), plan.guarantee.epsilon),
+                    },
+                ),
             }
             for release, planned_query in queries
         ],
@@ -97,7 +108,12 @@ def rules_of(claims: Mapping[str, Any]) -> Rules:
         LookupError, TypeError: they are no claims.
     """
     return {
-        (q["release"], q["query"]): (q["derivation"], q["mechanism"]) for q in claims["queries"]
+        (query["release"], query["query"]): (
+            query["derivation"],
+            query["mechanism"],
+            query["event"],
+        )
+        for query in claims["queries"]
     }
 
 
@@ -165,6 +181,28 @@ def _mechanism(planned_query: PlannedQuery, plan: Plan) -> dict[str, Any]:
     if name == "gaussian_on_grid":
         numbers["exponent"] = mechanism.grid(planned_query.query, planned_query.taken).exponent
     return {"rule": name, **numbers}
+
+
+def _rounded(locked: Any, computed: dict[str, Any]) -> Any:
+    """Return a lock's event where all its numbers are those computed here, but for rounding.
+
+    Another machine's logarithm may differ in its last digit.
+    """
+    return locked if _is_close(locked, computed) else computed
+
+
+def _is_close(first: Any, second: Any) -> bool:
+    if isinstance(first, dict) and isinstance(second, dict):
+        names = first.keys() == second.keys()
+        return names and all(_is_close(first[name], second[name]) for name in first)
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(_is_close, first, second))
+    if first == second or not (isinstance(first, str) and isinstance(second, str)):
+        return type(first) is type(second) and bool(first == second)
+    try:
+        return math.isclose(read_number(first), read_number(second), rel_tol=_ROUNDING)
+    except EventTextError:
+        return False
 
 
 def _event(event: Event, epsilon: float) -> dict[str, Any]:

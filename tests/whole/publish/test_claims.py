@@ -112,6 +112,20 @@ def test_a_clip_that_only_the_lock_states_does_not_replay(tmp_path):
         load_run(folder)
 
 
+def test_a_replay_allows_for_another_machines_last_digit_of_an_event(tmp_path):
+    for number, factor in enumerate((1 + 2**-52, 1 + 2**-30)):
+        folder = written(
+            "statistics.persons.format-4",
+            tmp_path / str(number),
+            lambda claims, factor=factor: scaled(claims["queries"][1]["event"], "mu", factor),
+        )
+        if not number:
+            assert load_run(folder).guarantee.epsilon <= 1
+            continue
+        with pytest.raises(ReplayError, match="not what this installation computes"):
+            load_run(folder)
+
+
 def larger_theorem(claims):
     scaled(claims["queries"][0]["derivation"], "value", 2)
 
