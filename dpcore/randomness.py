@@ -368,7 +368,7 @@ class SecretRandomness(SingleUse):
         return self._secure
 
     def begin(self) -> None:
-        """Begin the run that this randomness are for.
+        """Begin the run that this randomness is for.
 
         Raises:
             ContractError: secure randomness has served a run already, or were drawn by another

@@ -56,7 +56,7 @@ class Part(ABC):
 class Source(ABC):
     """Records in a fixed order: those of the first part, then those of the second, and so on.
 
-    The place of a record in that order is what secret randomness are drawn by. Opening a source
+    The place of a record in that order is what secret randomness is drawn by. Opening a source
     reads no record.
     """
 

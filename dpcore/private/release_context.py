@@ -58,7 +58,7 @@ class Reuse:
             learner: Before any copy of it has seen records.
             secret: What `statistic` has; if it reads them, its result is not kept.
         """
-        # The secret randomness are no part of the key: a result that depended on them is never
+        # The secret randomness is no part of the key: a result that depended on it is never
         # stored.
         facts = (public.domain, public.randomness.key, public.mu)
         once = query.args is not None or query.sampling is not None

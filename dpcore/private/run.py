@@ -288,7 +288,7 @@ def _guarantee(
         distributions=dict(sorted({**boundaries, **provenance.distributions}.items())),
         boundary_premises=(*premises_of(table), *moments, *engine_premises),
         replayed=replayed,
-        voided=provenance.voided if secret.secure else "secret randomness are known",
+        voided=provenance.voided if secret.secure else "secret randomness is known",
     )
 
 

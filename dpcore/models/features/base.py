@@ -13,7 +13,7 @@ from dpcore.randomness import PublicRandomness
 
 
 class Features(ABC):
-    """A feature map whose public randomness are drawn: a fixed function of one row, to the last
+    """A feature map whose public randomness is drawn: a fixed function of one row, to the last
     bit.
 
     A row by itself has the same features as in any table, so what a bound allows for rounding

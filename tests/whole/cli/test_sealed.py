@@ -86,7 +86,7 @@ def test_a_rehearsal_is_repeatable_and_publishes_nothing(tmp_path):
     for number in (1, 2):
         done = run(tmp_path, "--rehearsal", "7")
         assert done.exit_code == 0, done.output
-        assert "NOT PRIVATE: secret randomness are known" in done.stdout
+        assert "NOT PRIVATE: secret randomness is known" in done.stdout
         folder = tmp_path / "runs" / f"s-000{number}"
         assert [path.name for path in folder.iterdir()] == ["operator"]
         rehearsal = folder / "operator" / "rehearsal"

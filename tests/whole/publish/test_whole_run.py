@@ -146,7 +146,7 @@ def test_a_rehearsal_is_repeatable_and_can_be_loaded(home):
     found = dpcore.replay(first.folder)
     assert found.channel == "operator/rehearsal"
     assert found.guarantee == first.guarantee
-    assert "secret randomness are known" in found.guarantee.provenance.voided
+    assert "secret randomness is known" in found.guarantee.provenance.voided
     assert json.loads(found.files["guarantee.json"])["status"] == "none"
 
 

@@ -247,7 +247,7 @@ class BernoulliExp:
         uniform = stream.words(numbers.size) >> np.uint64(64 - TRIAL_BITS)
         threshold = fixed_exp(fixed.times(numbers.view(np.uint64)))
         heads = uniform + margin < threshold
-        # within the margin, 32 bits do not decide: this randomness are settled with exact integers
+        # within the margin, 32 bits do not decide: these are settled with exact integers
         for i in np.flatnonzero(~heads & (uniform < threshold + margin)):
             heads[i] = settle(int(uniform[i]), self.rate * int(numbers[i]), stream)
         return heads.reshape(np.shape(n))

@@ -24,7 +24,7 @@ NO_MEMORY = Law(
 )
 NO_NOISE = Law(
     "process.no-noise",
-    "A process is the same whatever the learner's secret randomness are: noise is the mechanism's "
+    "A process is the same whatever the learner's secret randomness is: noise is the mechanism's "
     "alone.",
 )
 CONTRACTS = Law(
