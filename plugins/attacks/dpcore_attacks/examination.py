@@ -21,7 +21,7 @@ from dpcore_attacks.laws.bounds import (
     person_sums as person_sum_laws,
     sums as sum_laws,
 )
-from dpcore_attacks.laws.bounds.amplified import amplified_verdict
+from dpcore_attacks.laws.bounds.amplified import sampled_verdicts
 from dpcore_attacks.laws.bounds.bounds import FINITE_OR_REFUSED
 from dpcore_attacks.laws.bounds.person_sums import person_sum_verdicts
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
@@ -228,8 +228,8 @@ class Examination:
         yield Stage(
             work=Work.WIDE_DRAWS,
             laws=amplified_laws.LAWS,
-            verdicts=(
-                amplified_verdict(
+            verdicts=chain.from_iterable(
+                sampled_verdicts(
                     case, bound_laws.subject_of(case), self._seed, self._effort.draws, self._rate
                 )
                 for case in attacked

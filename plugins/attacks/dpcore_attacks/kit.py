@@ -35,6 +35,7 @@ from dpcore_attacks.laws.mechanisms import (
     mechanisms as mechanism_laws,
     once as once_laws,
     samples as audit_laws,
+    stated as stated_laws,
 )
 from dpcore_attacks.laws.oracles import (
     answers as answer_laws,
@@ -55,6 +56,7 @@ LAWS = (
     *bound_laws.LAWS,
     *amplified_laws.LAWS,
     *mechanism_laws.LAWS,
+    *stated_laws.LAWS,
     *laboratory_laws.LAWS,
     *interactive_laws.LAWS,
     *oracle_words_laws.LAWS,

@@ -30,6 +30,7 @@ from dpcore_attacks.laws.law import Outcome, Verdict
 from dpcore_attacks.laws.mechanisms import (
     laboratory as laboratory_laws,
     mechanisms as mechanism_laws,
+    stated as stated_laws,
 )
 from dpcore_attacks.laws.mechanisms.choices import CHOICES
 from dpcore_attacks.laws.mechanisms.laboratory import laboratory_verdicts
@@ -141,8 +142,11 @@ class MechanismStages:
         comparisons: list[Verdict] = []
         yield Stage(
             work=Work.CALLS,
-            laws=mechanism_laws.LAWS,
-            verdicts=chain.from_iterable(release_verdicts(case, self.seed) for case in cases),
+            laws=(*mechanism_laws.LAWS, *stated_laws.LAWS),
+            verdicts=chain.from_iterable(
+                [*release_verdicts(case, self.seed), *stated_laws.stated_verdicts(case, self.seed)]
+                for case in cases
+            ),
         )
         # Wide releases find most false claims, and cost least: they come first.
         yield Stage(

@@ -28,6 +28,7 @@ from dpcore_attacks.laws.learners.features import feature_verdicts
 from dpcore_attacks.laws.learners.learners import learner_verdicts
 from dpcore_attacks.laws.mechanisms.mechanisms import events_of, mechanism_cases, mechanism_verdicts
 from dpcore_attacks.laws.mechanisms.samples import Priced, curve_audited, run_verdicts
+from dpcore_attacks.laws.mechanisms.stated import stated_verdicts
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_models.features.cosines import Cosines
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
@@ -184,6 +185,7 @@ def test_no_right_mechanism_event_or_accountant_raises_an_alarm(seed):
     found = []
     for case in mechanism_cases(Gaussian()):
         found += mechanism_verdicts(case, seed, draws=1000 if seed == 0 else None)
+        found += stated_verdicts(case, seed)
         if seed == 0:
             found += [v for _, event in events_of(case) for v in event_verdicts(event, case.name)]
     if seed == 0:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from functools import cached_property, partial
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.claims.accounting.conversions import event_epsilon
+from dpcore.claims.accounting.methods.pld import PldAccountant
 from dpcore.claims.events.event_text import read_event, write_event
 from dpcore.claims.events.gaussian import gaussian_delta
-from dpcore.errors import ContractError, need_value
+from dpcore.errors import ContractError, NoClaimError, need_value
 from dpcore.event import Direction, Event
 from dpcore.registry.events import Catalogue
 from dpcore_attacks.laws.law import (
@@ -23,6 +26,7 @@ from dpcore_attacks.laws.law import (
     fail_if,
     judge,
     judge_all,
+    skip_if,
 )
 
 PROBABILITY = Law("event.probability", "The curve is a probability at every epsilon >= 0.")
@@ -43,6 +47,10 @@ STATED = Law(
     "lies above the upper one, and an infinite loss is no likelier than the curve's tail.",
 )
 PURE = Law("event.pure-epsilon", "At the pure epsilon both curves have reached 0.")
+APPROXIMATE = Law(
+    "event.approximate-claim", "At the stated epsilon both curves have fallen to the stated delta."
+)
+PARTS = Law("event.parts", "The parts, composed, never cost less than the event's own curve.")
 MU = Law("event.gaussian-mu", "The Gaussian curve of the stated mu lies nowhere below the event's.")
 RHO = Law("event.zcdp-rho", "The stated rho bounds the Rényi divergences that the curve implies.")
 RENYI = Law("event.renyi", "The stated Rényi bounds dominate the divergences the curve implies.")
@@ -55,8 +63,8 @@ COMPARED = Law(
 )
 
 LAWS = (
-    PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, ONE_CURVE, STATED, PURE, MU, RHO, RENYI,
-    STORED, COMPARED,
+    PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, ONE_CURVE, STATED, PURE, APPROXIMATE, PARTS,
+    MU, RHO, RENYI, STORED, COMPARED,
 )  # fmt: skip
 
 # From 0 far into the tails, finer where epsilon is small.
@@ -96,6 +104,8 @@ def event_verdicts(event: Event, subject: str) -> list[Verdict]:
             ONE_CURVE: _one_curve,
             STATED: _stated,
             PURE: _pure,
+            APPROXIMATE: _approximate,
+            PARTS: _parts,
             MU: _mu,
             RHO: _rho,
             RENYI: _renyi,
@@ -116,7 +126,7 @@ def _one_curve(curves: _Curves) -> str:
             *event.curve.upper(np.array([number]), direction),
         ):
             fail_if(
-                not abs(delta - exact) <= _TOLERANCE * exact + 2 * event.curve.error,
+                not abs(delta - exact) <= _TOLERANCE * exact + curves.room,
                 f"{direction.value}: {delta:.6g} instead of {exact:.6g} at epsilon={number}",
             )
     return f"{len(_WHOLE)} epsilons"
@@ -127,7 +137,7 @@ def _stated(curves: _Curves) -> str:
     curve, upper = curves.event.curve, curves.upper
 
     def exceeds(found: NDArray[np.float64], most: NDArray[np.float64]) -> bool:
-        return not np.all(found <= most * (1 + _TOLERANCE) + 2 * curve.error)
+        return not np.all(found <= most * (1 + _TOLERANCE) + curves.room)
 
     for direction in Direction:
         ends, other = upper[direction], upper[direction.reverse]
@@ -146,6 +156,8 @@ class _Curves:
 
     def __init__(self, event: Event) -> None:
         self.event = event
+        # What two upper ends may differ by: an error that is stated larger excuses no more.
+        self.room = 2 * min(event.curve.error, _TOLERANCE)
 
     @cached_property
     def upper(self) -> dict[Direction, NDArray[np.float64]]:
@@ -182,7 +194,7 @@ def _probability(curves: _Curves) -> str:
 def _nonincreasing(curves: _Curves) -> str:
     for direction in Direction:
         curve = curves.upper[direction]
-        rise = np.diff(curve) - _TOLERANCE * curve[:-1] - 2 * curves.event.curve.error
+        rise = np.diff(curve) - _TOLERANCE * curve[:-1] - curves.room
         if (rise > 0).any():
             epsilon = _EPSILONS[int(np.argmax(rise))]
             raise BrokenLawError(f"{direction.value}: it rises after epsilon={epsilon:.4g}")
@@ -229,6 +241,32 @@ def _pure(curves: _Curves) -> str:
         mass = curves.event.curve.lower_at(epsilon * (1 + 1e-12), direction)
         fail_if(mass > 1e-15, f"{direction.value}: {mass!r} is left at epsilon={epsilon!r}")
     return f"epsilon={epsilon:.4g}"
+
+
+def _approximate(curves: _Curves) -> str:
+    claim = curves.event.claims.approximate
+    epsilon, delta = need_value(claim, NotApplicableError, "it states no epsilon with a delta")
+    for direction in Direction:
+        mass = curves.event.curve.lower_at(epsilon * (1 + 1e-12), direction)
+        fail_if(
+            mass > delta * (1 + _TOLERANCE) + 1e-15,
+            f"{direction.value}: {mass!r} is left at {epsilon!r}, a delta of {delta!r} is stated",
+        )
+    return f"epsilon={epsilon:.4g}, delta={delta:.4g}"
+
+
+def _parts(curves: _Curves) -> str:
+    event = curves.event  # whose curve no accountant looks at, where it has parts
+    skip_if(event.parts() == ((event, 1),), "it has no parts but itself")
+    composed = PldAccountant(event.adjacency).compose(event)
+    for delta in (1e-2, 1e-6):
+        with suppress(NoClaimError):
+            upper, lower = composed.epsilon(delta).upper, event_epsilon(event, delta).lower
+            fail_if(
+                upper < lower * (1 - _TOLERANCE),
+                f"at delta={delta:g} the parts cost {upper!r}, the event at least {lower!r}",
+            )
+    return f"{len(event.parts())} parts"
 
 
 def _mu(curves: _Curves) -> str:

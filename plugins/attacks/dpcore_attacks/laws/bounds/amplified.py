@@ -37,7 +37,7 @@ from dpcore_attacks.laws.attack_by_draws import (
     pool_outputs,
     two_stages,
 )
-from dpcore_attacks.laws.law import RATE, Law, Verdict, judge, skip_if
+from dpcore_attacks.laws.law import RATE, Law, Verdict, fail_if, judge, skip_if
 
 AMPLIFIED = Law(
     "bound.amplified-holds",
@@ -46,7 +46,13 @@ AMPLIFIED = Law(
     statistical=True,
 )
 
-LAWS = (AMPLIFIED,)
+CHARGED = Law(
+    "bound.sampled-as-charged",
+    "No record takes part in more queries than are charged, and a sampling that states persons "
+    "takes all of a person's records or none.",
+)
+
+LAWS = (AMPLIFIED, CHARGED)
 
 _SCALES = (0.5, 0.2)  # little noise, so that a record in the sample is seen
 _PAIRS = 4 * len(FAMILIES)
@@ -54,7 +60,16 @@ _PILOT = 24  # draws of each pair, to choose the pairs that are worth more
 _TRIED = 2
 _DRAWS = 2  # times the draws of an effort, of either neighbour
 _MORE = 5
+_KEYS, _QUERIES, _RECORDS = 5, 12, 20
 _SMALL = 4  # records: a large share is sampled
+
+
+def sampled_verdicts(
+    case: Case, subject: str, seed: int, draws: int, rate: float = RATE
+) -> Iterator[Verdict]:
+    """Both laws of sampled asks of one learner."""
+    yield judge(CHARGED, subject, partial(_charged, case, seed))
+    yield amplified_verdict(case, subject, seed, draws, rate)
 
 
 def amplified_verdict(
@@ -62,6 +77,32 @@ def amplified_verdict(
 ) -> Verdict:
     """The law of sampled asks of one learner, at its own size and at a very small one."""
     return judge(AMPLIFIED, subject, partial(_amplified, case, seed, draws, rate))
+
+
+def _charged(case: Case, seed: int) -> str:
+    case = case if case.domain.at_most is None else case.at_size(_RECORDS)
+    claims = case.safe_claims()
+    queries = [] if isinstance(claims, Refused) else [query for query, _ in claims]
+    samplings = [q.sampling for q in queries if q.sampling and not isinstance(q.sampling, Order)]
+    skip_if(not samplings, "it queries no sample")
+    rows = Rows(case.domain)
+    records = rows.project(np.zeros((_RECORDS, rows.width)), np.zeros(_RECORDS))
+    # Each record is a person of its own; where persons are drawn, two of them are one as well.
+    for sampling, key, of_each in product(samplings, range(_KEYS), (1, 2)):
+        persons = np.arange(_RECORDS, dtype=np.int32) // (of_each if sampling.by_person else 1)
+        people, full = attrs.evolve(records, persons=persons), np.bincount(persons)
+        randomness, taken = SecretRandomness.rehearsal(1000 * seed + key), np.zeros_like(full)
+        for number in range(1, _QUERIES + 1):
+            scheme = scheme_of_query(sampling, number, randomness.sampling(0, "it", 0))
+            sample = draw(scheme, people, randomness.sampling(0, "it", number))
+            counts = np.bincount(np.asarray(sample.persons, dtype=int), minlength=full.size)
+            taken += counts > 0
+            fail_if(((counts > 0) & (counts < full)).any(), "a person is seen in part")
+            fail_if(
+                taken.max() > (most := sampling.charged(number)),
+                f"a record is in {taken.max()} of {number} queries, {most} are charged",
+            )
+    return f"{_QUERIES} queries, {_KEYS} times"
 
 
 @attrs.frozen(eq=False)

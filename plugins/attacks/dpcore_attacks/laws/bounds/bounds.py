@@ -32,6 +32,7 @@ from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.attacks.setting import Case, Pathwise, queries_of
 from dpcore_attacks.effort import Effort
+from dpcore_attacks.laws.bounds.diameter import DIAMETER, diameter_verdict
 from dpcore_attacks.laws.law import (
     RATE,
     BrokenLawError,
@@ -89,6 +90,7 @@ LAWS = (
     DISTRIBUTION_COVERS_ORDERS,
     HOLDS,
     COVERS_FALLBACK,
+    DIAMETER,
 )
 
 RELATIONS = (
@@ -166,7 +168,7 @@ def bound_attacks(
     if applicable and not any(f.worst > 0 for f in applicable):
         reason = f"the statistic never moved in {sum(f.pairs for f in applicable)} pairs"
         verdicts.append(Verdict(HOLDS, subject, Outcome.NOT_TESTED, reason))
-    verdicts += _covers_fallback(findings, subject)
+    verdicts += [*_covers_fallback(findings, subject), diameter_verdict(case, subject, seed)]
     # A bound that copies a number goes wrong only where the number changes.
     variant_findings = _attack_variants(case, effort.share(4), seed, known)
     verdicts += _failures([*findings, *(finding for _, finding in variant_findings)])
@@ -357,7 +359,6 @@ def _attack_keys(
         for key in range(_KEYS)
     ]
     broken = [findings for findings in attempts if any(f.broken for f in findings)]
-    # More broken keys than chance allows: report the first of them.
     if broken and scipy.stats.binom.sf(len(broken) - 1, _KEYS, max(gammas)) < _RARE:
         return broken[0]
     return next((findings for findings in attempts if findings not in broken), attempts[0])

@@ -60,7 +60,6 @@ EVENT_MATCHES = Law(
     statistical=True,
 )
 FALLS_IN_SCALE = Law("mechanism.loss-falls-in-scale", "The curve never rises with the scale.")
-
 LAWS = (
     SHAPE,
     FINITE,
@@ -75,7 +74,7 @@ LAWS = (
 
 _REPLICATES = 200
 _CATEGORIES = 10  # at most, of a query that states them
-_EPSILONS = (0.0, 0.3, 1.0, 2.0)
+EPSILONS = (0.0, 0.3, 1.0, 2.0)
 _SCALES = (0.3, 1.0, 3.0, 30.0)
 
 
@@ -154,7 +153,7 @@ def explain_refusal(mechanism: Mechanism, query: Query) -> str:
 def _takes_fractions(case: MechanismCase) -> bool:
     """Whether values need not be integers."""
     try:
-        _release(case, _start(case) + 0.5, 0)
+        _release(case, start(case) + 0.5, 0)
     except DpcoreError:
         return False
     return True
@@ -207,7 +206,7 @@ def events_of(case: MechanismCase) -> Iterator[tuple[float, Event]]:
         yield scale, case.at(scale).event(case.query, case.sensitivity)
 
 
-def _start(case: MechanismCase, size: float = 0.0) -> NDArray[Any]:
+def start(case: MechanismCase, size: float = 0.0) -> NDArray[Any]:
     """A value to release: a Gram matrix for `psd_rows`, else a constant."""
     value: NDArray[Any] = np.full(case.query.shape, size, dtype=case.query.dtype)
     if case.query.distance is Distance.PSD_ROWS:
@@ -228,7 +227,7 @@ def _release(
 
 
 def _shape(case: MechanismCase, seed: int) -> str:
-    released = _release(case, _start(case), seed)
+    released = _release(case, start(case), seed)
     fail_if(released.shape != case.query.shape, f"released {released.shape} for {case.query.shape}")
     fail_if(
         np.iscomplexobj(released) != (case.query.field == "complex"),
@@ -244,14 +243,14 @@ def _finite(case: MechanismCase, seed: int) -> str:
     # Far from 1 in both directions, where scaled noise may underflow or overflow.
     for size, scale in product(sizes, (1e-3, 1.0, 1e3)):
         fail_if(
-            not np.isfinite(_release(case, _start(case, size), seed, scale=scale)).all(),
+            not np.isfinite(_release(case, start(case, size), seed, scale=scale)).all(),
             f"not finite for values of size {size:g} at scale {scale:g}",
         )
     return f"values up to {max(sizes):g}"
 
 
 def _noise_only(case: MechanismCase, seed: int) -> str:
-    value = _start(case, 1.0)
+    value = start(case, 1.0)
     value_before = value.copy()
     first = _release(case, value, seed)
     np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
@@ -279,7 +278,7 @@ def _prepared(case: MechanismCase, seed: int) -> str:
     for scale in (0.3, 1.0, 30.0):
         release = case.at(scale).prepared(case.query, case.sensitivity)
         for number, size in [*asks, asks[0]]:
-            value = _start(case, size)
+            value = start(case, size)
             noise = SecretRandomness.rehearsal(seed).noise(0, case.query.name, number)
             released = release(value, case.query, noise)
             fail_if(
@@ -289,9 +288,9 @@ def _prepared(case: MechanismCase, seed: int) -> str:
     return f"{len(asks) + 1} asks at 3 scales"
 
 
-def _replicates(case: MechanismCase, seed: int, number: int) -> NDArray[np.float64]:
+def replicates(case: MechanismCase, seed: int, number: int) -> NDArray[np.float64]:
     """Releases of one value under different keys, shape (replicates, real coordinates)."""
-    value, query = _start(case), case.query
+    value, query = start(case), case.query
     release = case.at(1.0).prepared(query, case.sensitivity)
     noises = (
         SecretRandomness.rehearsal(1000 * seed + k).noise(0, query.name, number)
@@ -301,7 +300,7 @@ def _replicates(case: MechanismCase, seed: int, number: int) -> NDArray[np.float
 
 
 def _every_coordinate(case: MechanismCase, seed: int) -> str:
-    released = _replicates(case, seed, 1)
+    released = replicates(case, seed, 1)
     # A coordinate without noise would be released in the clear.
     still = np.flatnonzero(np.ptp(released, axis=0) == 0)
     skip_if(
@@ -318,13 +317,13 @@ def _every_coordinate(case: MechanismCase, seed: int) -> str:
 
 def _constant(case: MechanismCase, released: NDArray[np.float64], seed: int) -> bool:
     """Whether other values are released as the same thing."""
-    values = (_start(case, size) for size in (1.0, 2.0))
+    values = (start(case, size) for size in (1.0, 2.0))
     return all(np.array_equal(to_real(_release(case, value, seed)), released) for value in values)
 
 
 def _queries_independent(case: MechanismCase, seed: int) -> str:
     """Correlation of the signs of the deviations, coordinate by coordinate; six deviations."""
-    first, second = (_replicates(case, seed, number) for number in (1, 2))
+    first, second = (replicates(case, seed, number) for number in (1, 2))
     skip_if(
         np.array_equal(first, second) and _constant(case, first[0], seed),
         "the release is the same for every value: it says nothing",
@@ -369,15 +368,15 @@ def _moves(case: MechanismCase) -> Iterator[tuple[NDArray[np.float64], Event]]:
 def _releasable(case: MechanismCase, seed: int, step: NDArray[np.float64]) -> NDArray[np.float64]:
     """The step, cut down to integers where the mechanism takes no others."""
     try:
-        _release(case, _shift_value(case, step), seed)
+        _release(case, shift_value(case, step), seed)
     except DpcoreError:
         return np.trunc(step)
     return step
 
 
-def _shift_value(case: MechanismCase, step: NDArray[np.float64]) -> NDArray[Any]:
+def shift_value(case: MechanismCase, step: NDArray[np.float64]) -> NDArray[Any]:
     """A value, moved by a step in real coordinates."""
-    return np.asarray(_start(case) + from_real(step, case.query))
+    return np.asarray(start(case) + from_real(step, case.query))
 
 
 def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> str:
@@ -393,7 +392,7 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
     moves = [(_releasable(case, seed, step), event) for step, event in _moves(case)]
     moves = [(step, event) for step, event in moves if step.any()]
     # Steps, epsilons, two directions, two Clopper-Pearson ends each: the rate is split over all.
-    level = rate / (len(moves) * len(_EPSILONS) * 2 * 2)
+    level = rate / (len(moves) * len(EPSILONS) * 2 * 2)
     closest = 0.0
     release = case.at(1.0).prepared(case.query, case.sensitivity)
     randomness = SecretRandomness.rehearsal(seed)
@@ -403,11 +402,11 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
         values = (release(value, case.query, noise) for noise in islice(words, draws))
         return np.array([to_real(np.asarray(outputs)) for outputs in values])
 
-    unmoved = released(_start(case), 0)  # the same for every movement
+    unmoved = released(start(case), 0)  # the same for every movement
     for number, (step, event) in enumerate(moves):
-        scores = [outputs @ step for outputs in (unmoved, released(_shift_value(case, step), 1))]
+        scores = [outputs @ step for outputs in (unmoved, released(shift_value(case, step), 1))]
         sides = zip(Direction, (scores, scores[::-1]), strict=True)
-        for (direction, (p, q)), epsilon in product(sides, _EPSILONS):
+        for (direction, (p, q)), epsilon in product(sides, EPSILONS):
             low = certified(p, q, epsilon, level)
             # Either value may come first, so that the curves of both directions must hold.
             claimed = min(event.curve.upper_at(epsilon, d) for d in Direction)
@@ -427,7 +426,7 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
 
 def _falls_in_scale(case: MechanismCase, seed: int) -> str:
     events = list(events_of(case))
-    for rungs, direction, epsilon in product(pairwise(events), Direction, _EPSILONS):
+    for rungs, direction, epsilon in product(pairwise(events), Direction, EPSILONS):
         (small, small_event), (large, large_event) = rungs
         small_delta = small_event.curve.upper_at(epsilon, direction)
         large_delta = large_event.curve.upper_at(epsilon, direction)
