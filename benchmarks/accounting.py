@@ -44,7 +44,7 @@ Release = tuple[Event, Any, int]
 
 
 def gaussian(sigma: float, count: int) -> Release:
-    """A Gaussian of width sigma, for us and for them."""
+    """Return a Gaussian of width sigma, for us and for them."""
     ours = GaussianEvent(mu=1 / sigma, adjacency=ADD_REMOVE)
     return ours, dp.GaussianDpEvent(sigma), count
 
@@ -56,7 +56,7 @@ def laplace(scale: float, count: int) -> Release:
 
 
 def sampled(q: float, sigma: float, count: int) -> Release:
-    """A Poisson-sampled Gaussian."""
+    """Return a Poisson-sampled Gaussian."""
     base, theirs, _ = gaussian(sigma, 1)
     ours = PoissonSampledEvent(event=base, sampling_probability=q)
     return ours, dp.PoissonSampledDpEvent(q, theirs), count
@@ -82,7 +82,7 @@ def ours(make: Callable[[], Accountant], releases: list[Release]) -> Callable[[]
 
 
 def theirs(make: Callable[[], Any], releases: list[Release]) -> Callable[[], Any]:
-    """The same with the peer."""
+    """Return the same with the peer."""
 
     def run() -> Any:
         accountant = make()

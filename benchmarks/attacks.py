@@ -108,7 +108,7 @@ def one_of_nothing(records: int, columns: int) -> Pair:
 
 
 def one_copy(radius: float) -> Callable[[int, int], Pair]:
-    """A record that occurs twice, and the same with one copy moved by `radius`."""
+    """Return a record that occurs twice, and the same with one copy moved by `radius`."""
 
     def pair(records: int, columns: int) -> Pair:
         found = scattered(records, columns, 0.2)
@@ -270,7 +270,7 @@ class Result:
 
 
 def results(effort: Effort, fraction: float) -> Iterator[Result]:
-    """Every attack in turn."""
+    """Yield every attack in turn."""
     for attack in ATTACKS:
         spec = attack.spec()
         plan = spec.price(reproduce=attack.refuted)

@@ -41,7 +41,7 @@ GOALS = {
 
 
 def processor_seconds(script: str, words: list[str], folder: Path) -> float:
-    """Those of a Python script and all its processes."""
+    """Return those of a Python script and all its processes."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, "-c", script, *words], cwd=folder, stdin=subprocess.DEVNULL,

@@ -70,7 +70,7 @@ class Traffic:
         self.counts[f"MB {way}"] += sum(len(memoryview(frame).cast("B")) for frame in frames) / 1e6
 
     def during(self, work: Any, times: int) -> dict[str, float]:
-        """What each of so many calls takes; with the client's seconds of processor time."""
+        """Return what each of so many calls takes; with the client's seconds of processor time."""
         before, start = dict(self.counts), time.process_time()
         for _ in range(times):
             work()
@@ -129,7 +129,7 @@ def main() -> None:
 
 
 def _of_cluster(count: int) -> Any:
-    """What a client of so many workers costs."""
+    """Return what a client of so many workers costs."""
     command = [sys.executable, __file__]
     with subprocess.Popen(
         [*command, "--serve", str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

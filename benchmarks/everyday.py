@@ -66,7 +66,7 @@ def ours(
 
 
 def ours_shown(learner: Any, mechanism: Any, epsilon: float, values: Any) -> Draw:
-    """What is displayed next to the estimates: counts that are not negative."""
+    """Return what is displayed next to the estimates: counts that are not negative."""
     plan = dpcore.price(
         domain=Domain(columns={"x": Range(LOW, HIGH)}),
         adjacency=ADD_REMOVE,
@@ -118,7 +118,7 @@ def report(name: str, here: Found, peer: str, there: Found) -> None:
 
 
 def opendp_mean(values: NDArray[np.float64], epsilon: float) -> Draw:
-    """A noisy sum over a noisy count, half of the budget each."""
+    """Return a noisy sum over a noisy count, half of the budget each."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -140,7 +140,7 @@ def opendp_mean(values: NDArray[np.float64], epsilon: float) -> Draw:
 def opendp_quantiles(
     values: NDArray[np.float64], wanted: tuple[float, ...], epsilon: float, points: int
 ) -> Draw:
-    """One choice for each, of the same candidates."""
+    """Return one choice for each, of the same candidates."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -172,7 +172,7 @@ def means(values: NDArray[np.float64], draws: int) -> None:
 
 
 def diffprivlib_of(tool: str, values: NDArray[np.float64], *more: Any, **fields: Any) -> Draw:
-    """One of its tools."""
+    """Return one of its tools."""
     import diffprivlib
 
     return lambda _: getattr(diffprivlib.tools, tool)(values, *more, **fields)

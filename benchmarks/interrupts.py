@@ -77,7 +77,7 @@ LATE = 0.05
 
 
 def run(home: Path, words: list[str], moment: float | None) -> tuple[str, float]:
-    """How a run ends that is interrupted after so many seconds, and how long that takes."""
+    """Return how a run ends that is interrupted after so many seconds, and how long that takes."""
     before = Ledger.open("people").left()
     child = subprocess.Popen(
         [sys.executable, "-c", BEGIN, "run", "s.yaml", "--runs", "runs", *words],
@@ -111,7 +111,7 @@ def run(home: Path, words: list[str], moment: float | None) -> tuple[str, float]
 
 
 def verdict(code: int, lines: list[str], charged: bool, published: bool) -> str:
-    """What an end is called; WRONG where its parts contradict each other."""
+    """Return what an end is called; WRONG where its parts contradict each other."""
     report = lines[0] if lines else ""
     if code == 0 and charged and published and not lines:
         return "done"

@@ -118,7 +118,9 @@ def pinball(level: float, labels: Numbers, quantiles: Numbers) -> float:
 def judged(
     loss: str, level: float, labels: Numbers, truth: Numbers, predictions: Numbers
 ) -> list[float]:
-    """A loss relative to the constant's, and the coverage, or the mean relative to the labels'."""
+    """Return a loss relative to the constant's, and the coverage, or the mean relative to the
+    labels'.
+    """
     if loss == "quantile":
         constant = np.full(len(truth), np.quantile(labels, level))
         ratio = pinball(level, truth, predictions) / pinball(level, truth, constant)
@@ -158,7 +160,7 @@ def other_models(
 
 
 def private_model(name: str, table: Any, labels: Numbers, epsilon: float, options: Any) -> Any:
-    """A release of shape functions with one loss."""
+    """Return a release of shape functions with one loss."""
     _, low, high = TABLES[options.table]
     columns = {**{name: Range(*ends) for name, ends in NUMBERS.items()}, "kind": Categories(KINDS)}
     columns |= {name: column for name, column in NULLS.items() if name in table}
@@ -173,7 +175,7 @@ def private_model(name: str, table: Any, labels: Numbers, epsilon: float, option
 
 
 def with_nulls(options: argparse.Namespace, seed: int, count: int) -> tuple[Any, Numbers]:
-    """A table with columns that say nothing."""
+    """Return a table with columns that say nothing."""
     rng = np.random.default_rng(seed)
     table, labels = TABLES[options.table][0](rng, count)
     table |= {"n1": rng.random(count), "n2": np.clip(rng.normal(0, 1, count), -1, 3)}

@@ -47,7 +47,7 @@ HOOKS = ("learners", "mechanisms", "accountants", "features")
 
 
 def gallery() -> Iterator[Entry]:
-    """The gallery's own wrong plugins; what they get wrong is where they are made."""
+    """Yield the gallery's own wrong plugins; what they get wrong is where they are made."""
     for name, (make, laws) in PLUGINS.items():
         with tempfile.TemporaryDirectory() as folder:
             module = make(Path(folder))
@@ -57,7 +57,7 @@ def gallery() -> Iterator[Entry]:
 
 
 def sets() -> dict[str, tuple[Entry, ...]]:
-    """Every set by name."""
+    """Return every set by name."""
     return {
         "gallery": tuple(gallery()),
         "reported": REPORTED,
@@ -97,7 +97,7 @@ def examine_here(name: str, right: bool, effort: float, seed: int) -> None:
 
 
 def outcome(given: argparse.Namespace, group: str, entry: Entry) -> Outcome:
-    """The same in a process of its own."""
+    """Return the same in a process of its own."""
     command = [sys.executable, __file__, "--one", entry.name]
     command += ["--effort", str(given.effort), "--seed", str(given.seed)]
     command += ["--right"] if given.right else []
@@ -139,7 +139,7 @@ def table(found: list[Outcome], word: str) -> None:
 
 
 def chosen(given: argparse.Namespace) -> Iterator[tuple[str, Entry]]:
-    """What was asked for; right siblings once each."""
+    """Yield what was asked for; right siblings once each."""
     seen = set()
     for group, entries in sets().items():
         for entry in entries[given.start if group == "mutants" else 0 :]:

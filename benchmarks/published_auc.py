@@ -38,7 +38,7 @@ evaluate: {{holdout: 0.25, metrics: [{{name: roc_auc, least: 0.15}}], private: {
 
 
 def records(seed: int) -> dict[str, np.ndarray]:
-    """A logistic law of all columns."""
+    """Return a logistic law of all columns."""
     random = np.random.default_rng(seed)
     x = random.uniform(-1, 1, (RECORDS, COLUMNS))
     score = x @ np.linspace(2, -1, COLUMNS) - 2.4
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def _others(table: dict[str, np.ndarray], covered: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The records that are not in the hold-out, by their first column, which has no equal
+    """Return the records that are not in the hold-out, by their first column, which has no equal
     values.
     """
     kept = ~np.isin(table["x0"], np.asarray(covered["x0"], dtype=np.float64))

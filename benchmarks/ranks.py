@@ -66,7 +66,7 @@ class Priced:
         return cls(learner, scheduled, public_facts, noise_distributions, encoded)
 
     def published(self, seed: int) -> object:
-        """The table of one draw."""
+        """Return the table of one draw."""
         state, number = self.learner.start(self.public), 0
         while (query := self.learner.ask(state)) is not None:
             number += 1

@@ -77,7 +77,7 @@ def domain(records: int, columns: int) -> Domain:
 
 
 def written(folder: Path, records: int, columns: int) -> Path:
-    """The Parquet file, written a batch at a time if it is missing."""
+    """Return the Parquet file, written a batch at a time if it is missing."""
     import pyarrow
     from pyarrow import parquet
 
@@ -162,7 +162,7 @@ def plain_pass(blocks: DerivedBlocks) -> float | None:
 
 
 def source_of(path: Path, records: int, columns: int) -> Source:
-    """The file, as a spec would open it."""
+    """Return the file, as a spec would open it."""
     return open_source(str(path), None, Csv(), domain(records, columns))
 
 
@@ -201,7 +201,7 @@ def run(
 
 
 def same_bits(path: Path, records: int, columns: int) -> dict:
-    """The sufficient statistics of the file from 1, 2 and 7 threads, and other blocks."""
+    """Return the sufficient statistics of the file from 1, 2 and 7 threads, and other blocks."""
     learner = SufficientStatistics(features=Identity())
     public = dpcore.Public(
         domain=domain(records, columns), randomness=dpcore.PublicRandomness(1), mu=1.0
@@ -234,7 +234,9 @@ def least(work: Callable[[], Any], times: int = 7) -> float:
 
 
 def exact_sum(width: int = 80, blocks: int = 24) -> dict:
-    """A sum in integers against the same in floats, over blocks in memory; they take turns."""
+    """Return a sum in integers against the same in floats, over blocks in memory; they take
+    turns.
+    """
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(BLOCK * blocks, width))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -266,7 +268,9 @@ def exact_sum(width: int = 80, blocks: int = 24) -> dict:
 
 
 def csv_read(columns: int, records: int = 40_000) -> dict:
-    """The strict reader on pyarrow against the one by lines: numbers and codes, cells included."""
+    """Return the strict reader on pyarrow against the one by lines: numbers and codes, cells
+    included.
+    """
     rng = np.random.default_rng(1)
     cells = rng.uniform(-1, 1, (records, columns + 1)).tolist()
     chunk = "".join(",".join(map(repr, row)) + "\n" for row in cells).encode()

@@ -50,7 +50,7 @@ _FILE = 1_000_000
 
 
 def written(folder: Path, records: int, files: int) -> str:
-    """The records in a folder of so many files."""
+    """Return the records in a folder of so many files."""
     import pyarrow
     from pyarrow import parquet
 
@@ -65,7 +65,7 @@ def written(folder: Path, records: int, files: int) -> str:
 
 
 def task() -> Task:
-    """Every column's sum in steps of 2^-30; made here, so that it is pickled by value."""
+    """Return every column's sum in steps of 2^-30; made here, so that it is pickled by value."""
     unit = -30
 
     def part(block: Any) -> tuple[Exact]:
@@ -156,12 +156,12 @@ def from_files(client: Any, path: str, records: int) -> dict[str, float] | str:
 
 
 def rounded(frame: Any) -> Any:
-    """The sum of a dask.dataframe that `task` makes of blocks."""
+    """Return the sum of a dask.dataframe that `task` makes of blocks."""
     return (frame * 2.0**30).round().astype("int64").sum()
 
 
 def priced(learner: Any, records: int, columns: int) -> Any:
-    """A plan for an engine, with public randomness that are the same whenever it is made."""
+    """Return a plan for an engine, with public randomness that are the same whenever it is made."""
     return dpcore.price(
         domain=domain(records, columns),
         adjacency=dpcore.REPLACE_ONE,
@@ -198,7 +198,7 @@ def same(folder: Path, several: list[int]) -> dict[str, Any]:
 
 
 def released(plan: Any, source: Any, engine: Any) -> list[bytes]:
-    """All answers, with known secret randomness."""
+    """Return all answers, with known secret randomness."""
     secret = dpcore.SecretRandomness.rehearsal(5)
     outcome = plan.run(source, secret=secret, engine=engine, replaying=HERE)
     return [answer.value.tobytes() for answer in outcome.answers["release"]]

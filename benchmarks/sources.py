@@ -70,7 +70,7 @@ def encoded(source: Source) -> int:
 
 
 def plain(path: Path) -> float:
-    """A pyarrow pass over the columns that keeps nothing."""
+    """Return a pyarrow pass over the columns that keeps nothing."""
     with parquet.ParquetFile(path) as file:
         return float(
             sum(
@@ -82,7 +82,7 @@ def plain(path: Path) -> float:
 
 
 def tasks(folder: Path) -> dict[str, Callable[[], float]]:
-    """What is timed."""
+    """Return what is timed."""
     text, table = folder / "people.csv", folder / "people.parquet"
     return {
         "csv by lines": lambda: encoded(CsvSource(path=text, reading=READING, reader=by_lines)),
@@ -93,7 +93,7 @@ def tasks(folder: Path) -> dict[str, Callable[[], float]]:
 
 
 def interleaved(timed: Mapping[str, Callable[[], float]], repetitions: int) -> dict[str, float]:
-    """The least processor time of every task, one repetition of each in turn."""
+    """Return the least processor time of every task, one repetition of each in turn."""
     least = dict.fromkeys(timed, float("inf"))
     for _ in range(repetitions):
         for name, task in timed.items():

@@ -90,7 +90,7 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """A synthetic column, and that of a file where it is there."""
+    """Yield a synthetic column, and that of a file where it is there."""
     rng = np.random.default_rng(0)
     yield case("skewed", np.clip(rng.lognormal(3.0, 0.7, 1000), 0, 100), 0, 100)
     if (DATA / "insurance.csv").is_file():
@@ -100,7 +100,7 @@ def cases() -> Iterator[Case]:
 
 
 def case(name: str, values: Numbers, low: float, high: float) -> Case:
-    """A column whose groups are of unequal sizes."""
+    """Return a column whose groups are of unequal sizes."""
     groups = np.random.default_rng(1).geometric(0.4, len(values)) % GROUPS
     return Case(name=name, values=values, groups=groups, low=low, high=high)
 
@@ -208,12 +208,12 @@ class OpenDP(Peer):
         return self.dp.vector_domain(atoms), self.dp.symmetric_distance()
 
     def count(self) -> Draw:
-        """The number of records."""
+        """Return the number of records."""
         records = self.subject.values.tolist()
         return self.measured(self.space(float) >> self.dp.t.then_count(), records)
 
     def total(self, part: float = 1.0) -> Draw:
-        """A sum of whole numbers: one of floats needs a public number of records.
+        """Return a sum of whole numbers: one of floats needs a public number of records.
 
         Values are rounded to a thousandth of the range, which no error shows.
         """
@@ -225,7 +225,7 @@ class OpenDP(Peer):
         return lambda number: draw(number) * unit
 
     def mean(self) -> Draw:
-        """A sum over a count, half of the budget each."""
+        """Return a sum over a count, half of the budget each."""
         records = self.subject.values.tolist()
         sums = self.total(0.5)
         counts = self.measured(self.space(float) >> self.dp.t.then_count(), records, 0.5)
@@ -279,7 +279,7 @@ class PipelineDP(Peer):
     def drawn(
         self, fields: Sequence[str], groups: NDArray[np.intp], size: int, *metrics: Any
     ) -> Draw:
-        """The fields of every group, one after the other."""
+        """Return the fields of every group, one after the other."""
         library, subject, public = self.library, self.subject, [*range(size)]
         kind = library.NoiseKind.GAUSSIAN if self.delta else library.NoiseKind.LAPLACE
         params = library.AggregateParams(
@@ -312,15 +312,15 @@ class PipelineDP(Peer):
         return self.drawn([field], np.zeros(len(self.subject.values), dtype=np.intp), 1, metric)
 
     def count(self) -> Draw:
-        """The number of records."""
+        """Return the number of records."""
         return self._of_all("count", self.library.Metrics.COUNT)
 
     def total(self) -> Draw:
-        """The sum."""
+        """Return the sum."""
         return self._of_all("sum", self.library.Metrics.SUM)
 
     def mean(self) -> Draw:
-        """The mean."""
+        """Return the mean."""
         return self.cut(self._of_all("mean", self.library.Metrics.MEAN))
 
     def histogram(self) -> Draw:
@@ -357,20 +357,20 @@ class Diffprivlib(Peer):
         return lambda _: tool(values, *more, epsilon=self.epsilon, bounds=bounds)
 
     def total(self) -> Draw:
-        """The sum."""
+        """Return the sum."""
         return self._tool("sum")
 
     def mean(self) -> Draw:
-        """The mean."""
+        """Return the mean."""
         return self._tool("mean")
 
     def deciles(self) -> Draw:
-        """One choice each."""
+        """Return one choice each."""
         return self._tool("quantile", list(DECILES))
 
 
 def ranks(subject: Case, draw: Draw) -> Draw:
-    """How far the ranks of drawn deciles are from those that they should have."""
+    """Return how far the ranks of drawn deciles are from those that they should have."""
     ordered, n = np.sort(subject.values), len(subject.values)
     goals = np.array(DECILES) * n
 
@@ -426,7 +426,7 @@ def compare(subject: Case, budget: tuple[float, float], draws: int) -> None:
 
 
 def _after(draw: Draw, first: int, number: int) -> Numbers:
-    """The numbers of a draw from one on."""
+    """Return the numbers of a draw from one on."""
     return np.asarray(draw(number)[first:])
 
 

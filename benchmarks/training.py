@@ -255,7 +255,9 @@ def noise() -> None:
 
 
 def tree_error(steps: int) -> float:
-    """The same of sums over dyadic intervals, each with its own noise, as far as they are ended."""
+    """Return the same of sums over dyadic intervals, each with its own noise, as far as they are
+    ended.
+    """
     levels = steps.bit_length()
     variances = [1.0]
     # A node is estimated by its own noisy sum and by its two halves, weighted by their precision.

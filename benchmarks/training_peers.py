@@ -46,7 +46,7 @@ Images = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def layers(hidden: tuple[int, ...]) -> list[np.ndarray]:
-    """The weights that all start from, one array a layer; the last row is added as it is."""
+    """Return the weights that all start from, one array a layer; the last row is added as it is."""
     learner = DenseNetwork(hidden=hidden)
     start = learner.initial(PublicRandomness(1).stream("training.start"), FACTS)
     return [layer.copy() for layer in learner.layers(start, FACTS)]
@@ -226,7 +226,9 @@ def planned_step() -> Plan:
 
 
 def step_here(records: list[float]) -> float:
-    """What the attack on Opacus looks at, of a step of a linear model of ten classes here."""
+    """Return what the attack on Opacus looks at, of a step of a linear model of ten classes
+    here.
+    """
     zeros = table(np.zeros((len(records), 199)), np.zeros(len(records), dtype=int))
     weights = planned_step().run(zeros, replaying=HERE).models["release"].weights
     return float(np.sqrt(np.square(weights).mean()))

@@ -76,7 +76,8 @@ class Adjacency:
         return attrs.evolve(self, unit="person", records=records)
 
     def of_rows(self) -> "Adjacency":
-        """The relation between tables of which some rows are left out, each by its own cells.
+        """Return the relation between tables of which some rows are left out, each by its own
+        cells.
 
         Raises:
             ParameterError: it is neither add/remove nor replace-one: of others nothing is proved.
@@ -97,7 +98,7 @@ class Adjacency:
         return self.unit == "person"
 
     def __le__(self, other: "Adjacency") -> bool:
-        """Whether every pair of neighbours under `self` are neighbours under `other`."""
+        """Return whether every pair of neighbours under `self` are neighbours under `other`."""
         return (self == REPLACE_ONE and other == REPLACE_ROW) or (
             # A claim about five records of a person covers three, and never another unit.
             self.unit == other.unit

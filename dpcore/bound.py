@@ -26,16 +26,16 @@ class Components(Protocol):
     """What a plan may be made of: what is admitted, and whose code it is."""
 
     def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
-        """A learner's bounds by name, in order of preference."""
+        """Return a learner's bounds by name, in order of preference."""
 
     def mechanism(self, name: str) -> type[AnyMechanism]:
-        """The mechanism that goes by a name."""
+        """Return the mechanism that goes by a name."""
 
     def distributions(self, objects: Iterable[Any]) -> dict[str, str]:
-        """The distributions on whose code objects, or classes, rest: versions by name."""
+        """Return the distributions on whose code objects, or classes, rest: versions by name."""
 
     def premises(self) -> tuple[str, ...]:
-        """What a guarantee takes for granted of the code that was used so far."""
+        """Return what a guarantee takes for granted of the code that was used so far."""
 
 
 def own_distribution(components: Components, kind: type[Any]) -> dict[str, str]:
@@ -52,13 +52,13 @@ class Claims(Protocol):
     """What a bound about learners within a learner may ask while a run is priced."""
 
     def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
-        """A learner's bounds by name, in order of preference."""
+        """Return a learner's bounds by name, in order of preference."""
 
     def claim(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
     ) -> AnySensitivity | Refused:
-        """What a bound claims of a query; refused where the run's relation, or the mechanism of
-        the query that the run plans as `name`, has no use for it."""
+        """Return what a bound claims of a query; refused where the run's relation, or the mechanism
+        of the query that the run plans as `name`, has no use for it."""
 
 
 class SensitivityBound(ABC):
@@ -71,7 +71,7 @@ class SensitivityBound(ABC):
     """Whether the learner must not know the exact number of records, even where it is public."""
 
     def is_about(self, learner: AnyLearner) -> bool:
-        """Whether it names the learner's class, or that very class holds it under `bounds`.
+        """Return whether it names the learner's class, or that very class holds it under `bounds`.
 
         A subclass inherits no theorem: its statistic may be another one.
         """
@@ -82,7 +82,7 @@ class SensitivityBound(ABC):
     def about(
         self, learner: Any, public: Public, adjacency: Adjacency, claims: Claims
     ) -> SensitivityBound | Refused:
-        """The bound that is in force for one learner: this one, unless it rests on others.
+        """Return the bound that is in force for one learner: this one, unless it rests on others.
 
         One about learners within a learner chooses theirs here, once, while a run is priced.
 
@@ -95,7 +95,7 @@ class SensitivityBound(ABC):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
-        """The bound for a planned query, valid for every `args` that a query may carry.
+        """Return the bound for a planned query, valid for every `args` that a query may carry.
 
         Args:
             query: As planned by `learner.queries(public)`.

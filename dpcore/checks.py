@@ -42,7 +42,9 @@ def is_finite(value: Any) -> bool:
 
 
 def unboxed(value: Any) -> Any:
-    """A converter: a number of numpy becomes Python's; whatever else it is stays as it is."""
+    """Return a converter: a number of numpy becomes Python's; whatever else it is stays as it
+    is.
+    """
     return value.item() if isinstance(value, Real) and hasattr(value, "item") else value
 
 
@@ -129,7 +131,9 @@ def instance_of(*kinds: type) -> Validator:
 
 
 def describe_type(value: object) -> str:
-    """What a value is, without the value, which may be a record: None, a class or its type."""
+    """Return what a value is, without the value, which may be a record: None, a class or its
+    type.
+    """
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return "None" if value is None else f"a value of type {type(value).__name__}"

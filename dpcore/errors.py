@@ -38,12 +38,12 @@ def one_line(text: str, longest: int = LONGEST_MESSAGE) -> str:
 
 
 def shown(value: object) -> str:
-    """A parameter as messages show it: its `repr`, shortened."""
+    """Return a parameter as messages show it: its `repr`, shortened."""
     return one_line(repr(value), LONGEST_VALUE)
 
 
 def near(name: str, valid: Iterable[str]) -> str:
-    """A hint with the closest valid name, if one is close; capitals aside."""
+    """Return a hint with the closest valid name, if one is close; capitals aside."""
     # Callers pass names of a public grammar: no hint may repeat what was read from data.
     candidates = sorted(valid)
     # The last part of a dotted name, or of a path, is what people remember of it.
@@ -55,7 +55,7 @@ def near(name: str, valid: Iterable[str]) -> str:
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A hint with the closest valid name, or with all of them if they are few.
+    """Return a hint with the closest valid name, or with all of them if they are few.
 
     The names are those of a public grammar, never any that were read from data.
     """
@@ -128,7 +128,7 @@ def need(condition: object, error: type[Exception] | str, *parts: Any, **fields:
 
 
 def need_value(value: Value | None, error: type[Exception], *parts: Any, **fields: Any) -> Value:
-    """A value that is not None; raise `error(*parts, **fields)` in place of None."""
+    """Return a value that is not None; raise `error(*parts, **fields)` in place of None."""
     if value is None:
         raise error(*parts, **fields)
     return value
@@ -318,7 +318,7 @@ def unpassed(failure: str) -> Iterator[None]:
 
 
 def error_kind(error: Any) -> str:
-    """What is reported of a library's error: a server's SQLSTATE, or its type."""
+    """Return what is reported of a library's error: a server's SQLSTATE, or its type."""
     # The pattern lets five characters through, and nothing else of a driver's error.
     if isinstance(state := getattr(error, "sqlstate", None), str) and _SQLSTATE.match(state):
         return f"SQLSTATE {state}"

@@ -52,7 +52,9 @@ def _label(name: str) -> str:
 
 
 def label_of(event: Event) -> str:
-    """What messages call an event: `poisson_sampled` where the class is `PoissonSampledEvent`."""
+    """Return what messages call an event: `poisson_sampled` where the class is
+    `PoissonSampledEvent`.
+    """
     return _label(type(event).__name__)
 
 
@@ -67,7 +69,7 @@ def bisect(fits: Callable[[float], bool], below: float, above: float) -> tuple[f
 
 
 def larger(first: float | None, second: float | None) -> float | None:
-    """The larger of two claims; None where one of them is not made."""
+    """Return the larger of two claims; None where one of them is not made."""
     return None if first is None or second is None else max(first, second)
 
 
@@ -172,7 +174,8 @@ class PrivacyCurve(ABC):
         return 1
 
     def largest_loss(self, direction: Direction) -> float | None:
-        """A loss of positive probability above which no finite loss lies; None if none is known.
+        """Return a loss of positive probability above which no finite loss lies; None if none is
+        known.
 
         A grid that contains it wastes nothing there. It steers tightness only, never soundness.
         Anyone who does not override it leaves it to the event's claims (`largest_loss`).
@@ -180,7 +183,7 @@ class PrivacyCurve(ABC):
         return None
 
     def infinite_mass(self, direction: Direction) -> float:
-        """A lower bound on the limit of the curve, the probability of an infinite loss."""
+        """Return a lower bound on the limit of the curve, the probability of an infinite loss."""
         return 0.0
 
 
@@ -192,7 +195,7 @@ class VectorCurve(PrivacyCurve):
         """Upper ends at an array of epsilons >= 0, shape (k,)."""
 
     def upper_at(self, epsilon: float, direction: Direction) -> float:
-        """The upper end at one epsilon >= 0 (nats), computed by `upper`."""
+        """Return the upper end at one epsilon >= 0 (nats), computed by `upper`."""
         return float(self.upper(np.array([epsilon]), direction)[0])
 
 
@@ -214,7 +217,7 @@ class TwoEnds(VectorCurve):
         return self.ends(epsilons, direction, lower=True)
 
     def lower_at(self, epsilon: float, direction: Direction) -> float:
-        """The lower end at one epsilon >= 0 (nats), computed by `lower`."""
+        """Return the lower end at one epsilon >= 0 (nats), computed by `lower`."""
         return float(self.lower(np.array([epsilon]), direction)[0])
 
 
@@ -294,7 +297,9 @@ class CompoundEvent(Event):
 
 
 def largest_loss(event: Event, direction: Direction) -> float | None:
-    """What an event's curve says of its largest loss; by default the epsilon it is known by."""
+    """Return what an event's curve says of its largest loss; by default the epsilon it is known
+    by.
+    """
     curve, claim = event.curve, event.claims.approximate
     if type(curve).largest_loss is not PrivacyCurve.largest_loss:
         return curve.largest_loss(direction)
@@ -304,7 +309,7 @@ def largest_loss(event: Event, direction: Direction) -> float | None:
 def extended_curve(
     event: Event, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
 ) -> NDArray[np.float64]:
-    """The curve (upper or lower end) at sorted real epsilons, in [0, 1]; shape (k,)."""
+    """Return the curve (upper or lower end) at sorted real epsilons, in [0, 1]; shape (k,)."""
     method = event.curve.lower if lower else event.curve.upper
     split = int(np.searchsorted(epsilons, 0.0))
     values = np.empty(len(epsilons))

@@ -82,7 +82,7 @@ class Exact:
         return "Exact(private)"
 
     def __add__(self, other: Exact) -> Exact:
-        """The sum.
+        """Return the sum.
 
         Raises:
             ValueError: the shapes or the units differ.
@@ -118,7 +118,7 @@ class Exact:
         return Exact(high=high, low=low & _LOW, exponent=self.exponent)
 
     def __eq__(self, other: object) -> bool:
-        """Whether all numbers are the same in the same unit."""
+        """Return whether all numbers are the same in the same unit."""
         return (
             isinstance(other, Exact)
             and self.exponent == other.exponent
@@ -134,7 +134,9 @@ class Exact:
         return [(high << _BITS) + low for high, low in pairs]
 
     def floats(self) -> NDArray[np.float64]:
-        """Every number rounded to the nearest float, once, ties to even; huge ones infinite."""
+        """Return every number rounded to the nearest float, once, ties to even; huge ones
+        infinite.
+        """
         if -_NORMAL < self.exponent < _NORMAL and bool((np.abs(self.high) <= _FLOATS).all()):
             # both limbs are doubles, so that their sum rounds once; a power of two does not round
             return np.asarray(np.ldexp(np.ldexp(self.high, _BITS) + self.low, self.exponent))

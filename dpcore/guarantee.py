@@ -111,7 +111,9 @@ class QueryGuarantee:
         }
 
     def clause(self) -> str:
-        """What holds, in English and without names: queries of which the same holds share it."""
+        """Return what holds, in English and without names: queries of which the same holds share
+        it.
+        """
         statistic = f"the statistic is {self.statistic}"
         if self.statistic is Statistic.ALLOWANCE:
             statistic = (
@@ -165,7 +167,7 @@ class Recorded:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "Recorded":
-        """The entry that `to_dict` wrote as `data`."""
+        """Return the entry that `to_dict` wrote as `data`."""
         return cls(**{**data, "assumptions": tuple(data["assumptions"])})
 
     def sentence(self, digits: int = _ON_DISK) -> str:
@@ -246,11 +248,11 @@ class Guarantee(Shown):
         return Status.CONDITIONAL if self.basis.assumptions else Status.PROVED
 
     def with_provenance(self, **changes: Any) -> "Guarantee":
-        """The same claim with fields of its provenance changed; `voided` leaves no claim."""
+        """Return the same claim with fields of its provenance changed; `voided` leaves no claim."""
         return attrs.evolve(self, provenance=attrs.evolve(self.provenance, **changes))
 
     def to_dict(self) -> dict[str, Any]:
-        """The guarantee as JSON-ready data, by the keys of format 4."""
+        """Return the guarantee as JSON-ready data, by the keys of format 4."""
         basis, provenance = self.basis, self.provenance
         return {
             "status": str(self.status),
@@ -272,7 +274,7 @@ class Guarantee(Shown):
         }
 
     def paragraph(self, digits: int = _ON_DISK, sources: Sequence[str] = ()) -> str:
-        """The guarantee in English, wrapped at 88 columns.
+        """Return the guarantee in English, wrapped at 88 columns.
 
         Args:
             digits: Of epsilon and delta, which are rounded up.
@@ -304,7 +306,9 @@ class Guarantee(Shown):
         )
 
     def claim(self, digits: int = _ON_DISK) -> str:
-        """The definition in words with both numbers rounded up, or that there is no guarantee."""
+        """Return the definition in words with both numbers rounded up, or that there is no
+        guarantee.
+        """
         if self.status is Status.NONE:
             return f"NOT PRIVATE: {self.provenance.voided}. No guarantee of any kind is made."
         condition = ""
@@ -320,7 +324,7 @@ class Guarantee(Shown):
         )
 
     def _arithmetic(self) -> list[str]:
-        """One sentence for all queries of which the same holds."""
+        """Return one sentence for all queries of which the same holds."""
         names: dict[str, list[str]] = {}
         for planned_query in self.basis.queries:
             names.setdefault(planned_query.clause(), []).append(
@@ -332,7 +336,7 @@ class Guarantee(Shown):
         ]
 
     def covers(self) -> str:
-        """What of the run is covered, in words."""
+        """Return what of the run is covered, in words."""
         if self.release is ReleaseKind.FUNCTION:
             return "all answers of one oracle together, to questions chosen without the records,"
         return "the files in public/"
@@ -362,7 +366,7 @@ def listing(names: Sequence[str]) -> str:
 
 
 def differentially_private(epsilon: float, delta: float, digits: int) -> str:
-    """The definition by its name, both numbers rounded up."""
+    """Return the definition by its name, both numbers rounded up."""
     if delta == 0:
         return f"{rounded_up(epsilon, digits)}-differentially private (pure)"
     return f"({rounded_up(epsilon, digits)}, {rounded_up(delta, digits)})-differentially private"

@@ -164,7 +164,9 @@ class TabulatedDistribution(NoiseDistribution):
         return self.deviation * self.step
 
     def quantile(self, miss: float) -> float:
-        """The least tabulated w with P(|noise| > w) <= miss, in its repetition of the last part."""
+        """Return the least tabulated w with P(|noise| > w) <= miss, in its repetition of the last
+        part.
+        """
         repeats = 0
         if self.beyond[-1] > miss:
             excess = math.log(self.beyond[-self.period] * _ROUND_UP / miss) / self.decay
@@ -204,7 +206,7 @@ class ChoiceDistribution(NoiseDistribution):
 
 
 def apart(miss: float, count: int) -> float:
-    """What each of `count` independent intervals may miss, so that all hold together but for
+    """Return what each of `count` independent intervals may miss, so that all hold together but for
     `miss`.
     """
     # 1 - (1 - miss)^(1/count), without the cancellation where `miss` is small.

@@ -115,7 +115,9 @@ class LinearNoiseModel(Model, Protocol):
     coordinates of the learner's only answer, which is asked once."""
 
     def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The standard deviation of the score where every real coordinate has noise of 1. (n,)."""
+        """Return the standard deviation of the score where every real coordinate has noise of 1.
+        (n,).
+        """
 
 
 @runtime_checkable
@@ -133,14 +135,14 @@ class Transformer(Published, Protocol):
     """A map of rows to new columns, such as principal components: it predicts no target."""
 
     def transform(self, table: Table) -> NDArray[np.float64]:
-        """The new columns of each row, finite; shape (n, len(column_names()))."""
+        """Return the new columns of each row, finite; shape (n, len(column_names()))."""
 
     def column_names(self) -> tuple[str, ...]:
         """Of the new columns, in order."""
 
 
 def published_kinds(learner: Any) -> tuple[type[Any], ...]:
-    """All that a learner, or its class, declares of what it publishes."""
+    """Return all that a learner, or its class, declares of what it publishes."""
     kinds = learner.publishes
     return kinds if isinstance(kinds, tuple) else (kinds,)
 
@@ -188,8 +190,8 @@ class AnyLearner(ABC):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """How wide its confidence intervals will be, one sentence each: known before any record is
-        read.
+        """Return how wide its confidence intervals will be, one sentence each: known before any
+        record is read.
 
         Args:
             noise_distributions: The calibrated noise of its queries, by name, where mechanisms
@@ -200,8 +202,8 @@ class AnyLearner(ABC):
     def relative_half_width(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """Its widest half-width as a proportion of the range that the number can have by declared
-        facts.
+        """Return its widest half-width as a proportion of the range that the number can have by
+        declared facts.
 
         Args:
             noise_distributions: As for `forecast`.
@@ -259,7 +261,7 @@ class Learner(AnyLearner):
 
 
 def promises(learner: AnyLearner | type[AnyLearner], kind: type[Any]) -> bool:
-    """Whether a learner declares that it publishes a `kind`, such as `Model`.
+    """Return whether a learner declares that it publishes a `kind`, such as `Model`.
 
     Args:
         kind: A protocol of this module.
@@ -269,6 +271,8 @@ def promises(learner: AnyLearner | type[AnyLearner], kind: type[Any]) -> bool:
 
 
 def describe_kinds(learner: AnyLearner | type[AnyLearner]) -> str:
-    """What a learner declares that it publishes, in words: `tables`, or the names of classes."""
+    """Return what a learner declares that it publishes, in words: `tables`, or the names of
+    classes.
+    """
     names = [kind.__name__ for kind in published_kinds(learner) if kind is not Published]
     return " and ".join(names) or "tables"

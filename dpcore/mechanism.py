@@ -26,7 +26,7 @@ _LARGEST_INTEGER = 1 << 53
 
 
 def free(*, validator: Callable[[Any, Any, Any], None]) -> Any:
-    """The one field of a mechanism that a spec may leave out, so that it is calibrated.
+    """Return the one field of a mechanism that a spec may leave out, so that it is calibrated.
 
     Its annotation is the type that it has once it is calibrated: `noise_scale: float = free(...)`.
     Until then it is None, and the mechanism answers `at` only: whatever computes with
@@ -38,17 +38,17 @@ def free(*, validator: Callable[[Any, Any, Any], None]) -> Any:
 
 
 def is_free(field: attrs.Attribute[Any]) -> bool:
-    """Whether a mechanism's field is the one that calibration sets."""
+    """Return whether a mechanism's field is the one that calibration sets."""
     return _FREE in field.metadata
 
 
 def is_calibrated(mechanism: AnyMechanism) -> bool:
-    """Whether a mechanism's free field has a value."""
+    """Return whether a mechanism's free field has a value."""
     return getattr(mechanism, free_field(type(mechanism))) is not None
 
 
 def fill_in(mechanism: AnyMechanism, source: Any) -> AnyMechanism:
-    """A mechanism that takes what it leaves open, but for its noise, from `source`.
+    """Return a mechanism that takes what it leaves open, but for its noise, from `source`.
 
     Open is a field that is None. Whatever is of another class, or None, has nothing to give.
     """
@@ -193,8 +193,8 @@ class AnyMechanism(ABC):
         return ""
 
     def noise_distribution(self, query: Query, sensitivity: Any) -> NoiseDistribution | None:
-        """The distribution of the noise on each coordinate, for confidence intervals; None where it
-        states none.
+        """Return the distribution of the noise on each coordinate, for confidence intervals; None
+        where it states none.
         """
         return None
 
@@ -204,7 +204,7 @@ class AnyMechanism(ABC):
 
     @abstractmethod
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """What one query may cost, for the sensitivity's adjacency.
+        """Return what one query may cost, for the sensitivity's adjacency.
 
         Args:
             moved: How far apart the statistics of the two datasets are at most, where that is less
@@ -220,7 +220,7 @@ class Mechanism(AnyMechanism):
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
     ) -> NDArray[Any]:
-        """The noisy value, of the query's shape.
+        """Return the noisy value, of the query's shape.
 
         Args:
             value: Finite, of the query's shape and dtype.
@@ -231,7 +231,9 @@ class Mechanism(AnyMechanism):
         """
 
     def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
-        """PRIVATE: what releases of `value` spread around, for the operator's comparison only."""
+        """PRIVATE: return what releases of `value` spread around, for the operator's comparison
+        only.
+        """
         return value
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
@@ -258,7 +260,8 @@ class _Each:
 
 
 def coordinates(value: NDArray[Any], query: Query) -> NDArray[np.float64]:
-    """The statistic's real coordinates, flat, after the checks that every release begins with.
+    """Return the statistic's real coordinates, flat, after the checks that every release begins
+    with.
 
     Accepts any numeric dtype and memory order. No message shows a value.
 
@@ -295,7 +298,7 @@ def coordinates(value: NDArray[Any], query: Query) -> NDArray[np.float64]:
 
 
 def summed(value: NDArray[Any] | Exact, query: Query) -> NDArray[np.float64] | Exact:
-    """An exact sum as it is, of the right shape; `coordinates` of everything else.
+    """Return an exact sum as it is, of the right shape; `coordinates` of everything else.
 
     Raises:
         ContractError: as for `coordinates`.
@@ -306,7 +309,8 @@ def summed(value: NDArray[Any] | Exact, query: Query) -> NDArray[np.float64] | E
 
 
 def integers(value: NDArray[Any] | Exact, query: Query) -> NDArray[np.int64]:
-    """The coordinates of a statistic that claims to be integers, flat, after the same checks.
+    """Return the coordinates of a statistic that claims to be integers, flat, after the same
+    checks.
 
     An exact sum is clamped to 2^53, which moves no two values apart.
 
@@ -344,14 +348,16 @@ def finite(released: NDArray[np.float64], query: Query) -> NDArray[np.float64]:
 
 
 def to_real(value: NDArray[Any]) -> NDArray[np.float64]:
-    """All real coordinates of a statistic, flat: a complex entry is two of them (isometric)."""
+    """Return all real coordinates of a statistic, flat: a complex entry is two of them
+    (isometric).
+    """
     if np.iscomplexobj(flat := np.ascontiguousarray(value).reshape(-1)):
         return flat.astype(np.complex128, copy=False).view(np.float64)
     return flat.astype(np.float64)
 
 
 def from_real(coordinates: NDArray[np.float64], query: Query) -> NDArray[Any]:
-    """The inverse of `to_real`, in the query's shape."""
+    """Return the inverse of `to_real`, in the query's shape."""
     return (
         np.ascontiguousarray(coordinates, dtype=np.float64).view(query.dtype).reshape(query.shape)
     )

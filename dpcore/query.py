@@ -48,7 +48,7 @@ class Reads(enum.Enum):
     """All records at once, in one memory."""
 
     def describe(self) -> str:
-        """What it is, and what it needs."""
+        """Return what it is, and what it needs."""
         needs = "any number of records, in blocks" if self.in_blocks else "all records in memory"
         return f"{self.value}: {needs}"
 
@@ -59,7 +59,7 @@ class Reads(enum.Enum):
 
     @classmethod
     def most(cls, several: Iterable[Reads]) -> Reads:
-        """The kind among `several` that needs the most; `SUMS` where there are none."""
+        """Return the kind among `several` that needs the most; `SUMS` where there are none."""
         # Members are declared in the order of what they need.
         order = list(cls)
         return order[max((order.index(kind) for kind in several), default=0)]
@@ -186,7 +186,9 @@ class Query:
             raise ParameterError("Query", "l1, l2 and linf, distance among them", "norms", listed)
 
     def moved(self, length: float) -> float:
-        """How far all answers move together where each sum that a record is in moves `length`."""
+        """Return how far all answers move together where each sum that a record is in moves
+        `length`.
+        """
         return length
 
     @property
@@ -196,7 +198,7 @@ class Query:
         return 2 * size if self.field == "complex" else size
 
     def with_args(self, args: Mapping[str, Any] | None) -> Self:
-        """The same query as one query, with its public arguments: a new object.
+        """Return the same query as one query, with its public arguments: a new object.
 
         Cheaper than `attrs.evolve`: no other field is looked at again.
         """
@@ -229,7 +231,7 @@ class Query:
         return before, after
 
     def nothing(self) -> Any:
-        """What represents a failed computation where a bound covers that: zeros."""
+        """Return what represents a failed computation where a bound covers that: zeros."""
         return np.zeros(self.shape, dtype=self.dtype)
 
     @property
@@ -271,7 +273,7 @@ class SumQuery(Query):
         return longest_norm(self.norms)
 
     def longest(self, norm: Distance) -> float:
-        """The most that a contribution is long in any of l1, l2 and linf; rounded up."""
+        """Return the most that a contribution is long in any of l1, l2 and linf; rounded up."""
         factor = conversion(self.clip_norm, norm, self.real_size)
         assert factor is not None, "sums are of real coordinates"
         return self.sum.clip if factor == 1 else up(self.sum.clip * factor, roundings=1)
@@ -311,6 +313,6 @@ class SumQuery(Query):
 
 
 def _are_bands(bands: tuple[object, ...]) -> bool:
-    """Whether these are the integers of a strategy; truth values and floats are none."""
+    """Return whether these are the integers of a strategy; truth values and floats are none."""
     integers = [weight for weight in bands if type(weight) is int and abs(weight) <= _LARGEST_BAND]
     return 1 <= len(bands) <= _MOST_BANDS and integers == [*bands] and integers[0] >= 1

@@ -48,7 +48,7 @@ _PUBLIC_KEY_BITS = 63  # fits every JSON and YAML reader
 
 
 def _encode(path: Path) -> bytes:
-    """An injective encoding of a path, so that distinct paths never share a stream."""
+    """Return an injective encoding of a path, so that distinct paths never share a stream."""
     # Each part carries its kind and its length, so that no two paths give the same bytes.
     parts = [(b"i" if isinstance(p, int) else b"s", str(p).encode()) for p in path]
     return b"".join(tag + struct.pack(">Q", len(text)) + text for tag, text in parts)
@@ -58,7 +58,9 @@ class _Source(Protocol):
     """Where words come from. How many, at least, a request takes is the caller's business."""
 
     def take(self, count: int) -> NDArray[np.uint64]:
-        """The next words: exactly `count` of them or, from a source of blocks, any number > 0."""
+        """Return the next words: exactly `count` of them or, from a source of blocks, any number >
+        0.
+        """
 
     def by_place(self) -> Words:
         """All words from the start, by their places."""
@@ -149,7 +151,7 @@ class _Aes:
 
     @classmethod
     def keyed(cls, key: bytes, block: int) -> Self:
-        """The stream under a key, from a block of two words on."""
+        """Return the stream under a key, from a block of two words on."""
         source = cls.__new__(cls)
         source._start(key, block)
         return source
@@ -163,7 +165,7 @@ class _Aes:
 
 
 def _source(seed: bytes, *, secret: bool) -> _Source:
-    """The fastest cryptographic source that the kind of stream allows."""
+    """Return the fastest cryptographic source that the kind of stream allows."""
     if secret:
         try:
             return _Aes(seed)
@@ -222,7 +224,8 @@ class Stream:
         return (-sign * scipy.special.ndtri(np.minimum(half_tail, 0.5))).reshape(shape)
 
     def permutation(self, count: int) -> NDArray[np.intp]:
-        """A uniform order of range(count), by sorting 64-bit words; words that tie are drawn again.
+        """Return a uniform order of range(count), by sorting 64-bit words; words that tie are drawn
+        again.
 
         Given that no two are equal, every order is equally likely.
         """
@@ -248,7 +251,8 @@ class Stream:
                 return places
 
     def generator(self) -> np.random.Generator:
-        """A numpy generator seeded with 256 bits of this stream, for draws that no claim needs.
+        """Return a numpy generator seeded with 256 bits of this stream, for draws that no claim
+        needs.
 
         PCG64DXSM is not cryptographic, and numpy may change its streams between versions: noise
         and published features use the methods above.
@@ -409,7 +413,7 @@ class SecretRandomness(SingleUse):
         return Stream(self._private(), path, secret=True)
 
     def _private(self) -> bytes:
-        """The key, in the process that may use it."""
+        """Return the key, in the process that may use it."""
         if self.secure:
             self._require_here(ContractError)
         return self._key

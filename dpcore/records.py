@@ -19,7 +19,7 @@ Derived = TypeVar("Derived")
 
 
 def unwritable(array: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers as an array that can never be made to write to them."""
+    """Return the same numbers as an array that can never be made to write to them."""
     buffer: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
     # numpy's own flag can be set back; a read-only buffer cannot.
     return np.asarray(memoryview(buffer).toreadonly())
@@ -67,12 +67,12 @@ def _read_only(array: Any) -> Any:
 
 
 def same_key(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
-    """Whether two keys of `Records.derived` are the same, and not empty."""
+    """Return whether two keys of `Records.derived` are the same, and not empty."""
     return len(old) == len(new) > 0 and all(map(_same, old, new))
 
 
 def _same(old: object, new: object) -> bool:
-    """The very same object, equal floats, or arrays of the same bytes."""
+    """Return the very same object, equal floats, or arrays of the same bytes."""
     if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
         # Bytes are compared, not values: NaN is the same as itself, -0.0 is not 0.0.
         alike = old.dtype == new.dtype != object and old.shape == new.shape
@@ -97,7 +97,7 @@ class PublicRecords:
 
 
 def added(first: Folded, second: Folded) -> Folded:
-    """The entrywise sum of two folds of equal length."""
+    """Return the entrywise sum of two folds of equal length."""
     return tuple(a + b for a, b in zip(first, second, strict=True))
 
 
@@ -105,7 +105,7 @@ class Keeper(Protocol):
     """Where what is derived from a block is kept, if not in memory."""
 
     def derived(self, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
-        """What `make` computes, kept by `key` as `Records.derived` keeps it."""
+        """Return what `make` computes, kept by `key` as `Records.derived` keeps it."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -175,7 +175,7 @@ class Records:
         return np.hstack([np.zeros((len(self), 0)), *columns])
 
     def numbers_of(self, name: str) -> NDArray[np.float64] | None:
-        """The numbers of one declared range, shape (n_records,); None where it is encoded by
+        """Return the numbers of one declared range, shape (n_records,); None where it is encoded by
         itself.
         """
         if name not in self.number_names:
@@ -184,7 +184,7 @@ class Records:
         return _columns(self._numbers, place, place + 1)[:, 0]
 
     def take(self, rows: NDArray[np.intp]) -> "Records":
-        """The records at `rows`, in that order."""
+        """Return the records at `rows`, in that order."""
         return self._part(rows, None if self.persons is None else self.persons[rows])
 
     def _part(self, rows: Any, persons: NDArray[np.int32] | None = None) -> "Records":
@@ -197,7 +197,8 @@ class Records:
         )
 
     def blocks(self, rows: int) -> tuple["Records", ...]:
-        """The records in pieces of at most `rows`, none if there are none; views, not copies.
+        """Return the records in pieces of at most `rows`, none if there are none; views, not
+        copies.
 
         The same pieces at every call, so that each keeps what is `derived` from it.
         """
@@ -211,8 +212,8 @@ class Records:
         return self._pieces[rows]
 
     def fold(self, part: Callable[["Records"], Folded], zero: Folded, rows: int) -> Folded:
-        """The sum of `part` over blocks of at most `rows` records: one after the other here, in any
-        order and in many places behind an engine.
+        """Return the sum of `part` over blocks of at most `rows` records: one after the other here,
+        in any order and in many places behind an engine.
 
         Args:
             part: What a block adds; additive, and pure.
@@ -221,11 +222,12 @@ class Records:
         return functools.reduce(added, map(part, self.blocks(rows)), zero)
 
     def singles(self) -> Iterator["Records"]:
-        """Every record in a fresh copy of its own."""
+        """Return every record in a fresh copy of its own."""
         return (self.take(np.array([row])) for row in range(len(self)))
 
     def derived(self, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
-        """What `make` computes from these records: once for asks in a row with the same `key`.
+        """Return what `make` computes from these records: once for asks in a row with the same
+        `key`.
 
         It is as private as the records, and lives no longer than they do. Only the latest is kept.
 

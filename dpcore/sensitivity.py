@@ -51,7 +51,7 @@ def longest_norm(norms: Iterable[Distance]) -> Distance:
 
 
 def conversion(norm: Distance, target: Distance, size: int) -> float | None:
-    """The least c with \\|v\\| in `target` at most c \\|v\\| in `norm`, rounded up.
+    """Return the least c with \\|v\\| in `target` at most c \\|v\\| in `norm`, rounded up.
 
     Args:
         size: Number of real coordinates of v.
@@ -186,10 +186,10 @@ class AnySensitivity(ABC):
 
     @abstractmethod
     def plain(self) -> float | dict[str, Any]:
-        """The figures that say it from another sensitivity, as JSON-ready data."""
+        """Return the figures that say it from another sensitivity, as JSON-ready data."""
 
     def in_norm(self, distance: Distance, size: int) -> Self | None:
-        """What it says in another norm, of statistics with `size` real coordinates.
+        """Return what it says in another norm, of statistics with `size` real coordinates.
 
         Returns:
             None where nothing is proved there.
@@ -251,7 +251,7 @@ class Sensitivity(AnySensitivity):
         return self.value
 
     def in_norm(self, distance: Distance, size: int) -> Self | None:
-        """The same claim, every length times what `conversion` says, rounded up.
+        """Return the same claim, every length times what `conversion` says, rounded up.
 
         The range is a difference of two entries, which is the same number in every norm.
         """
@@ -335,7 +335,7 @@ class HitDistribution:
         return self.atoms[-1]
 
     def shifted(self, distance: float) -> Self:
-        """Every atom larger by `distance` >= 0, rounded up."""
+        """Return every atom larger by `distance` >= 0, rounded up."""
         if distance == 0.0:
             return self
         # Rounded up, towards more loss.
@@ -430,7 +430,7 @@ class StepSensitivity(AnySensitivity):
         return up(max(self.moved) + 2 * self.solver_error, roundings=1)
 
     def plain(self) -> dict[str, Any]:
-        """The number of steps, and the largest of what they move and leave."""
+        """Return the number of steps, and the largest of what they move and leave."""
         return {
             "steps": len(self.moved),
             "moved": max(self.moved),

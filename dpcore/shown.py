@@ -20,7 +20,8 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
-    """A number as text with so many significant digits, and without them all only below 10^6.
+    """Return a number as text with so many significant digits, and without them all only below
+    10^6.
 
     What is no number is a dash, and who prints it says why; what is infinite has no end.
 
@@ -109,7 +110,8 @@ class Shown:
         cls._repr_pretty_ = Shown._repr_pretty_  # type: ignore[method-assign]
 
     def shown_summary(self) -> Summary:
-        """What a notebook shows of it: public facts only. A class of a plugin writes its own.
+        """Return what a notebook shows of it: public facts only. A class of a plugin writes its
+        own.
 
         Raises:
             ContractError: there is none for its class.

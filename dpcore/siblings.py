@@ -17,7 +17,7 @@ INSTALL = "pip install . ./plugins/*"
 
 
 def missing(subject: str, plugin: str) -> str:
-    """One line that says which distribution brings something, and how it is installed."""
+    """Return one line that says which distribution brings something, and how it is installed."""
     return f"{subject} is brought by dpcore-{plugin}, which is not installed: {INSTALL} in a clone"
 
 

@@ -20,7 +20,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _process() -> tuple[int, int]:
-    """What no other process of this program's family is called."""
+    """Return what no other process of this program's family is called."""
     return os.getpid(), len(_forks)
 
 

@@ -43,7 +43,7 @@ class Part(ABC):
 
     @abstractmethod
     def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the part's records in their order, some at a time: the declared columns.
+        """PRIVATE: return the part's records in their order, some at a time: the declared columns.
 
         How records are cut into batches is no one's business: nothing may depend on it. A batch
         should hold at most some 10,000 records, so that memory does not grow with the part.
@@ -74,7 +74,7 @@ class Source(ABC):
 
     @abstractmethod
     def parts(self) -> Sequence[Part]:
-        """PRIVATE: its parts, one or more; how many there are may say of the records.
+        """PRIVATE: return its parts, one or more; how many there are may say of the records.
 
         Raises:
             SourceError: missing, or not holding the declared columns.
@@ -94,7 +94,7 @@ class DeclaredSource(ABC):
 
     @abstractmethod
     def open(self, domain: Any, *, refuse: bool) -> Source:
-        """A source of the columns that a domain declares; no record is read yet."""
+        """Return a source of the columns that a domain declares; no record is read yet."""
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -106,7 +106,7 @@ class TablePart(Part):
     table: Columns
 
     def batches(self) -> Iterator[Columns]:
-        """The whole table as one batch."""
+        """Yield the whole table as one batch."""
         yield self.table
 
 
@@ -118,7 +118,7 @@ class TableSource(Source):
     premises: tuple[str, ...] = (HANDED_OVER,)
 
     def parts(self) -> Sequence[Part]:
-        """One part, which holds the whole table."""
+        """Return one part, which holds the whole table."""
         return (TablePart(self.table),)
 
 
@@ -172,13 +172,13 @@ class Reading:
         return self.exact if self.exact is not None else self.limit
 
     def of_points(self, features: Iterable[str]) -> Reading:
-        """The same for a file of points, which holds no labels and any number of them."""
+        """Return the same for a file of points, which holds no labels and any number of them."""
         # Points are public inputs to a model: they have no label and no declared number.
         columns = {name: self.columns[name] for name in features}
         return attrs.evolve(self, columns=columns, exact=None, limit=None)
 
     def path(self, written: str) -> Path:
-        """A path as a spec writes it."""
+        """Return a path as a spec writes it."""
         return Path(written) if self.folder is None else self.folder / written
 
 
@@ -192,7 +192,7 @@ class Location(ABC):
 
     @abstractmethod
     def open(self, reading: Reading) -> Source:
-        """A source of exactly the declared columns; no record is read yet.
+        """Return a source of exactly the declared columns; no record is read yet.
 
         Raises:
             SourceError: an extra is not installed, or something that is needed is not configured.

@@ -164,7 +164,8 @@ class SummingLearner(Learner):
     def from_tallies(
         self, query: SumQuery, sums: Sequence[NDArray[np.object_]], public: Public
     ) -> Exact:
-        """PRIVATE: the sum of all records, from that of each tally: integers, by cell and term.
+        """PRIVATE: return the sum of all records, from that of each tally: integers, by cell and
+        term.
 
         Args:
             sums: Shape (cells, terms), one for each of `tallies`; Python's integers.
@@ -173,7 +174,7 @@ class SummingLearner(Learner):
 
     @final
     def total_of(self, query: Query, records: Records, public: Public) -> Exact:
-        """PRIVATE: the exact sum over the records.
+        """PRIVATE: return the exact sum over the records.
 
         Raises:
             ContractError: the query declares no sum.
@@ -185,17 +186,17 @@ class SummingLearner(Learner):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any] | Exact:
-        """PRIVATE: the exact sum over the records."""
+        """PRIVATE: return the exact sum over the records."""
         return self.total_of(query, records, public)
 
 
 def proves_partial(learner: SummingLearner) -> bool:
-    """Whether the author answers for the sum of a block by a proof."""
+    """Return whether the author answers for the sum of a block by a proof."""
     return type(learner).partial is not SummingLearner.partial
 
 
 def require_sum(query: Query, learner: object) -> SumQuery:
-    """The query of a learner that plans sums only, known to be one.
+    """Return the query of a learner that plans sums only, known to be one.
 
     Raises:
         ContractError: it is none.
@@ -206,7 +207,7 @@ def require_sum(query: Query, learner: object) -> SumQuery:
 
 
 def sums_exactly(learner: object) -> TypeGuard[SummingLearner]:
-    """Whether a learner's statistics are the core's exact sums, and nothing else."""
+    """Return whether a learner's statistics are the core's exact sums, and nothing else."""
     # A subclass that overrides one of these may add something that the bound does not cover.
     core = SummingLearner
     return (

@@ -39,14 +39,14 @@ def seconds() -> float:
 
 
 def entries(only: list[str]) -> dict[str, ModuleType]:
-    """All entries by name, or those that are asked for."""
+    """Return all entries by name, or those that are asked for."""
     sys.path.insert(0, str(HERE / "entries"))
     names = sorted(path.stem for path in (HERE / "entries").glob("*.py"))
     return {name: importlib.import_module(name) for name in names if not only or name in only}
 
 
 def interpreter(name: str, pins: list[str], folder: Path, make: bool) -> Path:
-    """The Python of an environment, built from its pins where it is missing and may be."""
+    """Return the Python of an environment, built from its pins where it is missing and may be."""
     python = folder / name / "bin" / "python"
     if make and not python.exists():
         venv.create(python.parents[1], with_pip=True)
@@ -57,7 +57,7 @@ def interpreter(name: str, pins: list[str], folder: Path, make: bool) -> Path:
 
 
 def judged(name: str, entry: ModuleType, python: Path, function: str) -> dict[str, Any]:
-    """What an attack on one function of an entry says."""
+    """Return what an attack on one function of an entry says."""
     relation = {"add_remove": ADD_REMOVE, "replace_one": REPLACE_ONE}[entry.RELATION]
     if hasattr(entry, "PERSON"):
         relation = relation.of_persons(entry.PERSON)
@@ -85,7 +85,7 @@ def judged(name: str, entry: ModuleType, python: Path, function: str) -> dict[st
 
 
 def result_of(name: str, entry: ModuleType, folder: Path, make: bool) -> dict[str, Any]:
-    """An entry's line: the library's version and claim, the attack, and the control's."""
+    """Return an entry's line: the library's version and claim, the attack, and the control's."""
     python = interpreter(getattr(entry, "ENVIRONMENT", entry.LIBRARY), entry.PINS, folder, make)
     control = "control" if hasattr(entry, "control") else "release"
     quiet = python

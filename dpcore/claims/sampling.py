@@ -81,5 +81,5 @@ def _(sampling: Cyclic, event: Event, absent: Event) -> Event:
 
 
 def _of_group(sampling: Cyclic) -> Poisson:
-    """The Poisson sample that is drawn of a group in its turn."""
+    """Return the Poisson sample that is drawn of a group in its turn."""
     return Poisson(probability=sampling.probability)

@@ -49,7 +49,9 @@ MISSING = None
 
 
 def _text(cell: Any) -> str | None:
-    """A text, or bytes of UTF-8, without blanks at the ends; None where a cell is neither."""
+    """Return a text, or bytes of UTF-8, without blanks at the ends; None where a cell is
+    neither.
+    """
     if issubclass(kind := type(cell), str):
         return str.strip(cell, _BLANKS)
     try:

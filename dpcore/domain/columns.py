@@ -145,7 +145,9 @@ class Range:
         return (counts >= self.low) & ((counts <= self.high) | (counts < self.end))
 
     def declared(self, values: Sequence[Any]) -> NDArray[np.float64]:
-        """What public values count as, such as edges and the ends of conditions. Shape (n,)."""
+        """Return what public values count as, such as edges and the ends of conditions. Shape
+        (n,).
+        """
         return np.array([number(value) for value in values], dtype=np.float64)
 
     def describe(self) -> str:
@@ -230,7 +232,9 @@ class Dates(Range):
         return np.array([c if _DAYS[0] <= c < _DAYS[1] + 1 else math.nan for c in counts])
 
     def premise(self, name: str) -> str:
-        """How moments of a column of that name count on this machine, in words of a guarantee."""
+        """Return how moments of a column of that name count on this machine, in words of a
+        guarantee.
+        """
         zone = self.zone and f"{self.zone} by the rules of {zone_rules(self.zone)}"
         place = zone or "UTC (00:30 at +02:00 on the first of a month is in the month before)"
         offset = "" if self.offsets == "none" else f"with an offset counts in {place}, and one "
@@ -249,7 +253,9 @@ class Dates(Range):
 
 
 def summary(values: Sequence[Any], limit: int = 8) -> str:
-    """A list of values in words; of a long one the first and the last, and how many there are."""
+    """Return a list of values in words; of a long one the first and the last, and how many there
+    are.
+    """
     if len(words := [str(value) for value in values]) > limit:
         words = [*words[: limit - 2], "...", f"{words[-1]} ({len(words)} values)"]
     return ", ".join(words)
@@ -277,8 +283,8 @@ def paired(spellings: Any) -> Any:
 
 
 def reading(rule: Any) -> Callable[[object], Hashable]:
-    """What cells and values of categories or classes are compared by: `letters`, letter by letter,
-    where they say so."""
+    """Return what cells and values of categories or classes are compared by: `letters`, letter by
+    letter, where they say so."""
     return letters if rule.as_text else key
 
 

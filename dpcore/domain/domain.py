@@ -406,7 +406,7 @@ def encoded_names(domain: Domain) -> tuple[str, ...]:
 
 
 def _names(domain: Domain, name: str) -> Iterator[str]:
-    """The names of one declared column's encoded columns."""
+    """Yield the names of one declared column's encoded columns."""
     match domain.columns[name]:
         case Range(missing=missing):
             yield name

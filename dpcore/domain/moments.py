@@ -49,7 +49,9 @@ def _within_day(whole_days: int, microseconds: int) -> float:
 
 
 def in_utc(cell: Any) -> datetime | None:
-    """An instant as a moment with an offset; None where it is none, or not in Python's calendar."""
+    """Return an instant as a moment with an offset; None where it is none, or not in Python's
+    calendar.
+    """
     with contextlib.suppress(OverflowError):
         elapsed = timedelta(0, 0, _microseconds(cell))
         return None if np.isnat(cell) else datetime(1970, 1, 1, tzinfo=UTC) + elapsed
@@ -97,7 +99,8 @@ def zone_named(name: str | None) -> ZoneInfo | None:
 
 
 def zone_rules(name: str) -> str:
-    """The version of a zone's rules; a digest of the rules themselves where no version is stated.
+    """Return the version of a zone's rules; a digest of the rules themselves where no version is
+    stated.
 
     Raises:
         PackageNotFoundError: neither a folder of the system nor tzdata has the zone.

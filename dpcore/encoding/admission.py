@@ -130,7 +130,7 @@ def type_called(dtype: Any) -> str:
 
 
 def _cells_fit(column: Any, holds: Holds) -> bool:
-    """Whether every cell of a list is of a type that fits, or holds nothing."""
+    """Return whether every cell of a list is of a type that fits, or holds nothing."""
     listed = cells(column).tolist()
     # None, and the two of pandas; a NaN is seen below.
     types = {t for t in map(type, listed) if t.__name__ not in ("NoneType", "NAType", "NaTType")}
@@ -177,6 +177,8 @@ def _require_types(domain: Domain, table: Table, refuse: bool) -> Table:
 
 
 def _declared(rule: Any) -> Holds:
-    """What a column must hold: a list of numbers is numbers, so that no text hides among them."""
+    """Return what a column must hold: a list of numbers is numbers, so that no text hides among
+    them.
+    """
     listed = rule.values if isinstance(rule, Categories | Classes) else ("",)
     return kind_of_cells(rule) if any(isinstance(v, str) for v in listed) else Holds.NUMBERS

@@ -102,7 +102,7 @@ def fit(domain: Domain, batches: Iterable[Table], parsed: Table | None = None) -
 def _broken_rules(
     rule: Any, cells: Any, parsed: Any, mask: NDArray[np.bool_] | None
 ) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Every rule that some cells break, and where they stand.
+    """Yield every rule that some cells break, and where they stand.
 
     Args:
         parsed: The cells as `parse_table` leaves them; the texts only say why one does not fit.
@@ -185,7 +185,7 @@ class Encoding:
     numbers: tuple[str, ...] | None = None
 
     def __call__(self, batch: Columns) -> Records:
-        """PRIVATE: the batch's records.
+        """PRIVATE: return the batch's records.
 
         Raises:
             MisfitError: a record does not fit.
@@ -259,7 +259,7 @@ class _BoundedPart(Part):
         return self.part.stays
 
     def batches(self) -> Iterator[Columns]:
-        """The part's own batches.
+        """Yield the part's own batches.
 
         Raises:
             SourceError: they hold more records than are declared.
@@ -276,7 +276,7 @@ class _BoundedPart(Part):
 
 
 def _gather(parts: Sequence[Part]) -> Table:
-    """Every column in the pieces that it was read in: nothing is converted."""
+    """Return every column in the pieces that it was read in: nothing is converted."""
     columns: dict[str, list[Any]] = {}
     for part in parts:
         for batch in part.batches():

@@ -36,7 +36,8 @@ _PLAIN = b"0123456789+-.eE,"  # a column of such texts is read at once
 
 
 def columns_by_name(table: Any) -> Any:
-    """A table as columns by name: pyarrow's tables, streams and polars' lazy frames are mapped.
+    """Return a table as columns by name: pyarrow's tables, streams and polars' lazy frames are
+    mapped.
 
     Raises:
         SourceError: a stream of Arrow batches fails, or pyarrow is not installed to read it.
@@ -53,12 +54,15 @@ def columns_by_name(table: Any) -> Any:
 
 
 def _is_frame(table: Any) -> bool:
-    """Whether it gives its columns by name, cell by cell: their types need not fit Arrow's."""
+    """Return whether it gives its columns by name, cell by cell: their types need not fit
+    Arrow's.
+    """
     return type(table).__module__.partition(".")[0] in ("pandas", "polars")
 
 
 def cells(column: Any) -> NDArray[Any]:
-    """The cells of a column, shape (n,): floats, integers, booleans or moments, else objects.
+    """Return the cells of a column, shape (n,): floats, integers, booleans or moments, else
+    objects.
 
     Raises:
         SourceError: the column is no sequence of cells in one dimension.
@@ -90,7 +94,7 @@ def cells(column: Any) -> NDArray[Any]:
 
 
 def _unwrap(column: Any) -> Any:
-    """An array of a fixed type, or a list, out of the containers of other libraries."""
+    """Return an array of a fixed type, or a list, out of the containers of other libraries."""
     if hasattr(column, "to_pylist"):  # pyarrow
         if hasattr(column, "dictionary_decode"):
             column = column.dictionary_decode()
@@ -128,7 +132,9 @@ def numbers(column: Any) -> NDArray[np.float64]:
 
 
 def _numbers_of_distinct(values: list[Any]) -> NDArray[np.float64]:
-    """The same of texts, decimals and None; what is empty keeps the rest from no short way."""
+    """Return the same of texts, decimals and None; what is empty keeps the rest from no short
+    way.
+    """
     counts = np.full(len(values), math.nan)
     if filled := [place for place, value in enumerate(values) if value is not None and value != ""]:
         counts[filled] = numbers([values[place] for place in filled])

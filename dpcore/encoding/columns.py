@@ -34,7 +34,9 @@ _UNIT = 2.0**51  # an encoded text is whole multiples of its inverse
 
 
 def read_numbers(column: Range, values: Any) -> NDArray[np.float64]:
-    """What entries count as, days of dates; NaN for what is no number or no date. Shape (n,)."""
+    """Return what entries count as, days of dates; NaN for what is no number or no date. Shape
+    (n,).
+    """
     convert: Callable[[Any], NDArray[np.float64]] = numbers
     if isinstance(column, Dates):
         convert = partial(days, zone=zone_named(column.zone), offsets=column.offsets)
@@ -149,7 +151,7 @@ def write_cells(column: Range, counted: NDArray[np.float64]) -> NDArray[Any]:
 def cells_of(
     records: Records, name: str, column: Range, start: int | None, edges: Sequence[float]
 ) -> NDArray[np.intp]:
-    """PRIVATE: the cell of every record's number, -1 where it is in none. Shape (n,).
+    """PRIVATE: return the cell of every record's number, -1 where it is in none. Shape (n,).
 
     Of records that hold encoded columns only, by where edges are encoded: a number on an edge is
     in the cell that begins there, and so is what encodes as the edge does.
@@ -204,7 +206,9 @@ def decode_text(row: NDArray[np.float64]) -> str:
 
 
 def _text_lengths(values: Any) -> NDArray[np.intp]:
-    """The bytes of each entry, 0 where it is empty; more than any column holds if it is no text."""
+    """Return the bytes of each entry, 0 where it is empty; more than any column holds if it is no
+    text.
+    """
     texts = read_cells(list(cells(values)), _utf8)
     lengths = [LONGEST + 1 if text is None else len(text) for text in texts]
     return np.where(empty(values), 0, lengths).astype(np.intp)

@@ -52,7 +52,9 @@ class KeptColumn(Pieces):
 
 
 def read_once(rule: object, column: Any, convert: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
-    """What `convert` makes of a column's cells for the very object `rule`: of kept ones, once."""
+    """Return what `convert` makes of a column's cells for the very object `rule`: of kept ones,
+    once.
+    """
     if not isinstance(column, KeptColumn):
         return convert(column)
     # With the rule, so that no other object has its id. Read-only, as every question to come rests
@@ -94,7 +96,7 @@ def fixed_width(column: Any) -> NDArray[Any] | None:
 
 
 def _values_as(kind: str, column: Any) -> NDArray[Any]:
-    """What is in the buffer of an array of fixed width, from its offset on. Shape (n,)."""
+    """Return what is in the buffer of an array of fixed width, from its offset on. Shape (n,)."""
     # Of no cells there may be no buffer.
     content, start = column.buffers()[1] or b"", column.offset * np.dtype(kind).itemsize
     return np.frombuffer(content, kind, len(column), start if len(column) else 0)
@@ -121,7 +123,7 @@ def numbers_of(column: Any) -> NDArray[np.float64] | None:
 
 
 def _decimals(column: Any) -> NDArray[np.float64]:
-    r"""The double nearest to each decimal :math:`i / 10^s`, whatever its width."""
+    r"""Return the double nearest to each decimal :math:`i / 10^s`, whatever its width."""
     scale, width = column.type.scale, column.type.bit_width // 8
     integers = _values_as(f"V{width}", column)
     words = integers.view(f"i{min(width, 8)}").reshape(len(column), max(width // 8, 1))
@@ -138,7 +140,8 @@ def _decimals(column: Any) -> NDArray[np.float64]:
 
 
 def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
-    """The different cells of a pyarrow array of texts or decimals, and which of them each cell is.
+    """Return the different cells of a pyarrow array of texts or decimals, and which of them each
+    cell is.
 
     None for a column of another kind. One of the cells represents what is null.
     """
@@ -182,8 +185,8 @@ def columns_of_stream(table: Any) -> dict[str, Any]:
 
 
 def unwrap_cells(column: Any) -> list[Any]:
-    """The cells of another library's column: all at once, or one by one where a cell is none of
-    Python's values (the year 10000, a text that is no UTF-8), which is None."""
+    """Return the cells of another library's column: all at once, or one by one where a cell is none
+    of Python's values (the year 10000, a text that is no UTF-8), which is None."""
     is_arrow = hasattr(column, "to_pylist")
     try:
         return list(column.to_pylist() if is_arrow else column.to_list())

@@ -61,7 +61,7 @@ def derive_columns(domain: Domain, table: Table, names: Iterable[str] | None = N
 
 
 def _complete(domain: Domain, table: Table, names: Iterable[str]) -> Table:
-    """A table that may hold derived columns already, with those that it lacks.
+    """Return a table that may hold derived columns already, with those that it lacks.
 
     Raises:
         SourceError: one of `names` is missing.
@@ -138,7 +138,7 @@ def project_table(domain: Domain, table: Table, numbers: Container[str] | None =
 
 
 def _encode_later(domain: Domain, table: Table) -> LaterFeatures:
-    """What `encode_table` makes of columns that are equally long, each when it is used."""
+    """Return what `encode_table` makes of columns that are equally long, each when it is used."""
     makers, start = {}, 0
     for name, column in domain.columns.items() if domain.norm is None else ():
         makers[start, start + column.width] = partial(encode_column, column, table[name])
@@ -149,7 +149,9 @@ def _encode_later(domain: Domain, table: Table) -> LaterFeatures:
 
 
 def rows_that_meet(condition: Condition, rule: Any, cells: Any) -> NDArray[np.bool_]:
-    """PRIVATE: the rows whose cell in a column of this rule meets a condition. Shape (n,)."""
+    """PRIVATE: return the rows whose cell in a column of this rule meets a condition. Shape
+    (n,).
+    """
     if condition.values:
         places, key_of = index(rule.values, reading(rule)), reading(rule)
         listed = [places[key_of(value)] for value in condition.values]
@@ -168,7 +170,8 @@ def rows_that_meet(condition: Condition, rule: Any, cells: Any) -> NDArray[np.bo
 def rows_that_count(
     only: Mapping[str, Condition], rules: Mapping[str, Any], table: Mapping[str, Any]
 ) -> NDArray[np.bool_] | None:
-    """PRIVATE: the rows that meet every condition, shape (n,); None where there is none to meet.
+    """PRIVATE: return the rows that meet every condition, shape (n,); None where there is none to
+    meet.
 
     Raises:
         SourceError: the columns are not equally long.
@@ -179,7 +182,7 @@ def rows_that_count(
 
 
 def derive_column(derived: Derived, table: Mapping[str, Any], rules: Mapping[str, Any]) -> Any:
-    """PRIVATE: a cell for each record of the table.
+    """PRIVATE: return a cell for each record of the table.
 
     Args:
         rules: What declared columns hold: an input that declares dates is read in its zone.
@@ -207,7 +210,7 @@ def _months(moments: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _words(words: tuple[str, ...], places: NDArray[Any], is_there: Any = True) -> Any:
-    """A word for each place, None where there is none."""
+    """Return a word for each place, None where there is none."""
     texts = np.array([*words, None], dtype=object)
     return texts[np.where(is_there, places, len(words)).astype(np.intp)]
 

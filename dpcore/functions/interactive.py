@@ -125,7 +125,9 @@ class Interactive(AnyMechanism):
     def open(
         self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream
     ) -> Oracle:
-        """An oracle for the private function `value`; the noise stream is its own for life."""
+        """Return an oracle for the private function `value`; the noise stream is its own for
+        life.
+        """
 
     def opener(
         self, query: FunctionQuery, sensitivity: Sensitivity

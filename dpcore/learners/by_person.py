@@ -58,7 +58,7 @@ def total_of_persons(
     rows: int,
     of_persons: PersonVectors | None = None,
 ) -> Exact:
-    """PRIVATE: the exact sum over persons.
+    """PRIVATE: return the exact sum over persons.
 
     Args:
         integers: What records add.

@@ -58,7 +58,7 @@ class IntegerRows:
     integers: NDArray[np.int32]
 
     def accepted(self, clip: float, exponent: int) -> NDArray[np.int32]:
-        """PRIVATE: the rows that are short enough, shape (rows, size); zeros for the others.
+        """PRIVATE: return the rows that are short enough, shape (rows, size); zeros for the others.
 
         Args:
             clip: C. exponent: e, with C below 2^(e + 26) + 2^e.
@@ -85,14 +85,15 @@ class IntegerRows:
         return "IntegerRows(private)"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The integers, for whatever compares them."""
+        """Return the integers, for whatever compares them."""
         return np.asarray(self.integers, dtype=dtype)
 
 
 def clipped_integers(
     rows: NDArray[np.float64], clip: float, exponent: int, distance: Distance, *, positive: bool
 ) -> NDArray[np.int64]:
-    """PRIVATE: one row of integers for every row of floats, shape (n, d), at most 2^42 in size.
+    """PRIVATE: return one row of integers for every row of floats, shape (n, d), at most 2^42 in
+    size.
 
     A row that is not finite becomes zeros.
 
@@ -116,7 +117,7 @@ def clipped_integers(
 
 
 def _fits(integers: NDArray[np.float64], limit: float, distance: Distance) -> NDArray[np.bool_]:
-    """Whether rows of integers are surely at most `limit` long."""
+    """Return whether rows of integers are surely at most `limit` long."""
     sizes = np.abs(integers)
     if distance is Distance.LINF:
         return np.asarray(sizes.max(axis=1) <= limit)

@@ -89,7 +89,9 @@ class Statement:
 
 
 def _fit(option: str, value: Any, default: Any) -> Any:
-    """A parameter: a size of something, which is not negative, or whether something holds."""
+    """Return a parameter: a size of something, which is not negative, or whether something
+    holds.
+    """
     if isinstance(default, bool) or isinstance(value, bool):
         if isinstance(value, bool) and isinstance(default, bool):
             return value

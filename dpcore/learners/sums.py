@@ -33,7 +33,7 @@ class SumPart:
     public: Public
 
     def __call__(self, block: Records) -> tuple[Exact]:
-        """PRIVATE: the sum over the block."""
+        """PRIVATE: return the sum over the block."""
         if not self.learner.isolate:
             return (self._add(block),)
         total = Exact.zeros(self.query.shape, self.query.sum.unit)
@@ -43,7 +43,7 @@ class SumPart:
         return (total,)
 
     def _add(self, block: Records) -> Exact:
-        """A block's sum; where that fails, of the records that do not fail only."""
+        """Return a block's sum; where that fails, of the records that do not fail only."""
         block_sum = self._try(block)
         if block_sum is not None:
             return block_sum
@@ -55,7 +55,9 @@ class SumPart:
         return total
 
     def _try(self, block: Records) -> Exact | None:
-        """The author's sum of a block; None if the call fails or returns another shape or unit."""
+        """Return the author's sum of a block; None if the call fails or returns another shape or
+        unit.
+        """
         query = self.query
 
         def fitting() -> Exact | None:
@@ -111,7 +113,7 @@ def round_records(
 
 
 def _clip(learner: SummingLearner, query: SumQuery, block: Records, public: Public) -> Integers:
-    """Every record's contribution, clipped, in the query's unit. Shape (rows, size)."""
+    """Return every record's contribution, clipped, in the query's unit. Shape (rows, size)."""
     contributions = learner.contributions(query, block, public)
     rows = np.asarray(contributions)
     # Another shape would leave open which record a row belongs to.
@@ -148,7 +150,9 @@ def turn_persons(
 
 
 def _attempt(call: Callable[[], Value]) -> Value | None:
-    """What an author's call returns; None where it fails, but for records that cannot be read."""
+    """Return what an author's call returns; None where it fails, but for records that cannot be
+    read.
+    """
     try:
         return call()
     except UNREADABLE:

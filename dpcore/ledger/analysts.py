@@ -65,7 +65,9 @@ def spent_by(entries: Entries, analyst: str, slack: float = 0.0) -> Spent:
 
 
 def left_of(entries: Entries, analyst: str | None, remainder: RemainingBudget) -> RemainingBudget:
-    """What an analyst may still spend where the ledger keeps `remainder`: the lesser of both."""
+    """Return what an analyst may still spend where the ledger keeps `remainder`: the lesser of
+    both.
+    """
     return remainder if analyst is None else remainder.minimum(spent_by(entries, analyst).left())
 
 
@@ -140,7 +142,9 @@ def add_charge(
 def fault_of(
     row: Row, before: Entries, slack: float, read_charge: Callable[[dict[str, Any]], Charge]
 ) -> str:
-    """What is wrong with a row's entries after those of the row before; empty if nothing is."""
+    """Return what is wrong with a row's entries after those of the row before; empty if nothing
+    is.
+    """
     entries, analyst = limits_in(row), row.body.get("analyst")
     if analyst is None:
         return f"row {row.number} names no analyst" if before or entries else ""

@@ -248,7 +248,9 @@ class Ledger(Drawn):
             return self._sums_after(transaction.last(*HOLDERS))
 
     def left(self) -> RemainingBudget:
-        """What the ledger would still let through, of the analyst where it is opened for one."""
+        """Return what the ledger would still let through, of the analyst where it is opened for
+        one.
+        """
         with self._reading() as transaction:
             row = transaction.last(*HOLDERS)
         return left_of(limits_in(row), self.analyst, self._sums_after(row).left())
@@ -281,7 +283,8 @@ class Ledger(Drawn):
         return list(self.verified().faults)
 
     def verified(self, progress: Callable[[int, int], None] | None = None) -> Verified:
-        """The faults, the number of rows and the digest that their chain ends in, in one reading.
+        """Return the faults, the number of rows and the digest that their chain ends in, in one
+        reading.
 
         Args:
             progress: Called with how many rows were right so far, and how many there are.
@@ -312,7 +315,9 @@ class Ledger(Drawn):
         yield b"\n  ]\n}\n"
 
     def guarantee_of(self, digest: str) -> dict[str, Any] | None:
-        """The guarantee that was committed for a reservation, by its digest; None without one."""
+        """Return the guarantee that was committed for a reservation, by its digest; None without
+        one.
+        """
         with self._reading() as transaction:
             return committed_guarantee(transaction, digest)
 

@@ -52,7 +52,7 @@ class Dyadic:
         return Dyadic(self.units * int(count))
 
     def __float__(self) -> float:
-        """The nearest double.
+        """Return the nearest double.
 
         Raises:
             OverflowError: it is beyond the doubles.

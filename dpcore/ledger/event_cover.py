@@ -44,7 +44,8 @@ _STEPS = 40  # of the bisection for log mu
 def gaussian_cover(
     events: Sequence[tuple[Event, int]], leak: float, *, adjacency: Adjacency
 ) -> float:
-    """The mu, rounded up, of a Gaussian that is at least as lossy as the events but for a leak.
+    """Return the mu, rounded up, of a Gaussian that is at least as lossy as the events but for a
+    leak.
 
     Args:
         events: With counts, fixed before any of them happens.
@@ -90,14 +91,16 @@ def _cover(events: tuple[tuple[Event, int], ...], leak: float, adjacency: Adjace
 
 
 def _neighbouring_deltas(upper_ends: dict[float, float], epsilon: float) -> tuple[float, float]:
-    """The deltas asked for on either side of an epsilon at which the cover is tight."""
+    """Return the deltas asked for on either side of an epsilon at which the cover is tight."""
     certified = [delta for delta, upper_end in upper_ends.items() if upper_end <= epsilon]
     uncertified = [delta for delta, upper_end in upper_ends.items() if upper_end > epsilon]
     return min(certified, default=1.0), max(uncertified, default=min(upper_ends))
 
 
 def _least_mu(upper_ends: dict[float, float], leak: float) -> tuple[float, float]:
-    """The least mu that covers what is known, infinite where none does, and where it is tight."""
+    """Return the least mu that covers what is known, infinite where none does, and where it is
+    tight.
+    """
     deltas = np.array(sorted(upper_ends, reverse=True))
     epsilons = np.array([upper_ends[delta] for delta in deltas])
     # Certified upper ends may wiggle by rounding; their running maximum is an upper end as well.

@@ -157,7 +157,7 @@ class FileJournal(Journal):
             ) from None
 
     def faults(self) -> list[str]:
-        """What is wrong with the file; empty if nothing is. Anyone who reads the rows checks
+        """Return what is wrong with the file; empty if nothing is. Anyone who reads the rows checks
         them.
         """
         with self._connected() as connection:
@@ -321,7 +321,7 @@ class Counter:
         )
 
     def _load(self) -> Mark | None:
-        """What the file holds; None without one."""
+        """Return what the file holds; None without one."""
         try:
             with open_regular(self.path) as file:
                 return msgspec.json.decode(file.read(_LARGEST), type=Mark)

@@ -73,7 +73,7 @@ def within(budget: float) -> Dyadic:
 
 
 def _sum(spent: Dyadic, count: int, cost: float) -> Dyadic | None:
-    """The exact sum; None where an event costs infinitely much."""
+    """Return the exact sum; None where an event costs infinitely much."""
     return spent + dyadic(cost) * count if math.isfinite(cost) else None
 
 
@@ -89,7 +89,7 @@ def order_for(epsilon: float, delta: float) -> float:
 
 
 def _offset(order: float, delta: float) -> float:
-    """What the conversion adds to the divergence at one order, rounded up."""
+    """Return what the conversion adds to the divergence at one order, rounded up."""
     order_excess = order - 1
     terms = (math.log(order_excess / order), (math.log(delta) + math.log(order)) / order_excess)
     # A logarithm errs by an ulp of itself: 1e-13 of the terms is far above that.
@@ -249,7 +249,9 @@ class GaussianFilter(Filter):
 
 @functools.cache
 def _ample_square(epsilon: float, delta: float) -> Dyadic:
-    """A mu^2 below the budget's by far more than rounding: up to it no inversion is needed."""
+    """Return a mu^2 below the budget's by far more than rounding: up to it no inversion is
+    needed.
+    """
     mu = gaussian_mu(epsilon, delta) * (1 - 1e-5)
     is_within = mu > 0 and gaussian_epsilon(delta, mu) <= epsilon
     # -1 lies below every sum: then each event is decided by the inversion.

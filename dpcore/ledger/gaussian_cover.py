@@ -98,7 +98,7 @@ def settled(spent: Spent, charge: Charge) -> tuple[Spent, Charge]:
 
 
 def _explain_refusal(spent: Spent, charge: Charge, claim: Charge) -> str:
-    """What a refusal should add on events that a Gaussian or a claim might have covered."""
+    """Return what a refusal should add on events that a Gaussian or a claim might have covered."""
     if spent.composed is None and spent.pure is not None:
         return _explain_claim(spent, charge, claim)
     labels = {label_of(event) for event, _ in charge.events if event.claims.approximate is None}
@@ -134,7 +134,8 @@ def _explain_claim(spent: Spent, charge: Charge, claim: Charge) -> str:
 
 
 def covered(charge: Charge, spent: Spent) -> Charge:
-    """The charge as one Gaussian where that keeps the ledger's sum open; else the charge itself.
+    """Return the charge as one Gaussian where that keeps the ledger's sum open; else the charge
+    itself.
 
     A ledger of the notion `basic` keeps its sum open by a claim instead.
     """
@@ -193,7 +194,7 @@ def covered(charge: Charge, spent: Spent) -> Charge:
 
 
 def _power(upper_bound: float) -> float:
-    """The largest power of 4 that is no larger than the bound."""
+    """Return the largest power of 4 that is no larger than the bound."""
     return 4.0 ** math.floor(math.log(upper_bound, 4.0))
 
 
@@ -215,7 +216,7 @@ class _Tilting:
 
     @classmethod
     def of(cls, spent: Spent, events: Events) -> "_Tilting | None":
-        """A ledger's tilted leaks; None where it has none.
+        """Return a ledger's tilted leaks; None where it has none.
 
         The lower bound holds for events also where nothing is left for further tilted leaks.
         """
@@ -267,7 +268,8 @@ _CUTOFF = 1e9  # nats: where there is no claim
 
 
 def claimed(charge: Charge, spent: Spent) -> Charge:
-    """The charge with one claim for all events that have none; itself where that is impossible.
+    """Return the charge with one claim for all events that have none; itself where that is
+    impossible.
 
     Events with a pure epsilon or a claim of their own stay as they are. The claim is at the delta
     that the module's rule names. Whether it fits is for the sums to say.
@@ -299,7 +301,9 @@ def _claim(
     budget: tuple[float, float],
     fixed: tuple[float, float],
 ) -> ApproximateEvent:
-    """The events as one claim, at the least fraction of the budget that holds it and `fixed`."""
+    """Return the events as one claim, at the least fraction of the budget that holds it and
+    `fixed`.
+    """
     accountant = AutoAccountant(adjacency).compose_all(events)
 
     # The delta is rounded as it may be: the epsilon is what holds at that very delta.

@@ -168,7 +168,7 @@ class Transaction:
 
 
 def _row(columns: tuple[Any, ...], before: str, place: int) -> Row:
-    """A row that is at `place` after the row whose digest is `before`.
+    """Return a row that is at `place` after the row whose digest is `before`.
 
     Raises:
         DamagedRowError: it was changed, or cannot be read.
@@ -214,7 +214,7 @@ class Journal(ABC):
 
     @abstractmethod
     def writing(self) -> contextlib.AbstractContextManager[Transaction]:
-        """One transaction that no other process's can come between; nothing, if it raises.
+        """Return one transaction that no other process's can come between; nothing, if it raises.
 
         Raises:
             LedgerError: another process holds the ledger for too long, it cannot be written, or it
@@ -223,7 +223,7 @@ class Journal(ABC):
 
     @abstractmethod
     def reading(self) -> contextlib.AbstractContextManager[Transaction]:
-        """One consistent view.
+        """Return one consistent view.
 
         Raises:
             LedgerError: it cannot be read, or is behind this machine's counter.
@@ -239,6 +239,6 @@ class Journal(ABC):
 
     @abstractmethod
     def faults(self) -> list[str]:
-        """What is wrong with the place; empty if nothing is. Anyone who reads the rows checks
-        them.
+        """Return what is wrong with the place; empty if nothing is. Anyone who reads the rows
+        checks them.
         """

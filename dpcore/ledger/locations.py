@@ -31,7 +31,8 @@ def ledger_names() -> list[str]:
 
 
 def place_of(text: str, folder: Path | None = None) -> str | Path:
-    """The place that a spec or a command names: a text that ends in `.ledger` is a file's path.
+    """Return the place that a spec or a command names: a text that ends in `.ledger` is a file's
+    path.
 
     Args:
         folder: What a path is relative to; the working folder if None.
@@ -58,7 +59,8 @@ def path_of(place: str | Path) -> Path:
 
 
 def journal_at(place: str | Path) -> tuple[str, Journal]:
-    """A ledger's name, and where its rows are: by its name, its file's path, or NAME@postgresql.
+    """Return a ledger's name, and where its rows are: by its name, its file's path, or
+    NAME@postgresql.
 
     Raises:
         ParameterError: a string is no name, or ledgers are not kept at such a place.

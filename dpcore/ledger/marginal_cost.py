@@ -97,7 +97,7 @@ def smoothed_cost(
 def _cost(
     events: Events, leak: float, reserve: float, adjacency: Adjacency, tilted: TiltedLeak | None
 ) -> float:
-    """The same: the least over grids, each finer than the one before."""
+    """Return the same: the least over grids, each finer than the one before."""
     _, symmetric = _join_reserve(events, reserve, adjacency)
     # The curve of a symmetric list is the same in both directions.
     directions = (Direction.REMOVE,) if symmetric else tuple(Direction)
@@ -143,7 +143,7 @@ def _points(
     direction: Direction,
     fineness: int,
 ) -> tuple[Array, Array]:
-    """The points of one direction on one grid."""
+    """Return the points of one direction on one grid."""
     accountant, _ = _join_reserve(events, reserve, adjacency)
     step = 2.0 ** (math.floor(math.log2(math.sqrt(reserve) / _FEWEST)) - fineness)
     deltas = np.geomspace(_HIGHEST, leak, _PIECES).tolist()
@@ -151,7 +151,7 @@ def _points(
 
 
 def _informative_points(epsilons: Array, heights: Array, leak: float) -> tuple[Array, Array]:
-    """The points that say of epsilon >= 0, as far as the leak by itself does not cover the
+    """Return the points that say of epsilon >= 0, as far as the leak by itself does not cover the
     curve.
     """
     first = max(0, int(np.searchsorted(epsilons, 0.0, side="right")) - 1)
@@ -213,7 +213,7 @@ def _least_cost(
 
 
 def _height(tilted: TiltedLeak, epsilons: Array, cost: float) -> Array:
-    """The tilted leak, rounded down."""
+    """Return the tilted leak, rounded down."""
     theta = float(tilted.slope)
     raised, falls = theta * (theta + 1) / 2 * cost, theta * epsilons
     errs = gamma(16) * (abs(tilted.height) + raised + np.abs(falls))

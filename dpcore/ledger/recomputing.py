@@ -101,7 +101,7 @@ def recomputed(
 
 
 def _charge(body: dict[str, Any], events: Catalogue, charges: dict[bytes, Charge]) -> Charge:
-    """The charge of a row; equal ones are read once."""
+    """Return the charge of a row; equal ones are read once."""
     parts = [body[name] for name in ("events", "failures", "frame", "assumptions")]
     parts.append(body.get("tilted"))
     text = msgspec.json.encode(parts)

@@ -97,5 +97,7 @@ class RemainingBudget:
 
 
 def shown_down(value: float, digits: int = 4) -> str:
-    """A number >= 0 as text with so many significant digits, never larger than the number."""
+    """Return a number >= 0 as text with so many significant digits, never larger than the
+    number.
+    """
     return in_digits(value, digits, direction=-1)

@@ -74,6 +74,8 @@ class Reservation(SingleUse):
 
 
 def committed_guarantee(transaction: Transaction, digest: str) -> dict[str, Any] | None:
-    """The guarantee that was committed for a reservation, by its digest; None without one."""
+    """Return the guarantee that was committed for a reservation, by its digest; None without
+    one.
+    """
     rows = transaction.of_kind(COMMITTED, digest)
     return next((row.body["guarantee"] for row in rows if row.body["reservation"] == digest), None)

@@ -77,7 +77,9 @@ def remote(path: Path, mounts: str | None = None) -> str:
 
 
 def missing_access(path: Path) -> str:
-    """What this user lacks to spend from a ledger, and the way out; empty if nothing is known."""
+    """Return what this user lacks to spend from a ledger, and the way out; empty if nothing is
+    known.
+    """
     folder = path.parent
     checks = (
         (folder, os.X_OK, "enter"),

@@ -60,7 +60,9 @@ class Tilt:
         return cls(slope=slope, epsilon=epsilon, most=largest * (1 + slack))
 
     def leak(self, size: float, remainder: float) -> "TiltedLeak":
-        """The curve of a leak with `remainder` squares after it, but for what it costs itself."""
+        """Return the curve of a leak with `remainder` squares after it, but for what it costs
+        itself.
+        """
         theta = float(self.slope)
         # h = log r + theta E - theta (theta + 1)/2 s, s the squares spent where `remainder` stays.
         terms = (
@@ -95,7 +97,8 @@ def slope_for(epsilon: float, delta: float) -> int:
 
 
 def least_squares(events: Sequence[tuple[Event, int]], slope: int) -> float:
-    """The squares of the Gaussian whose divergence of order 1 + theta a list has, rounded up.
+    """Return the squares of the Gaussian whose divergence of order 1 + theta a list has, rounded
+    up.
 
     Infinite where the list has none.
     """

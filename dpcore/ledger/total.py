@@ -418,7 +418,7 @@ def _read_filter(start: F | None, data: dict[str, Any] | None) -> F | None:
 
 
 def _amount(path: Filter | None) -> float:
-    """What a filter let through; infinite where it is closed."""
+    """Return what a filter let through; infinite where it is closed."""
     # The first of a filter's sums by itself decides what is left of it.
     return math.inf if path is None else float(getattr(path, path.sums[0]))
 
@@ -428,7 +428,7 @@ def _at_most(amount: float, limit: float) -> bool:
 
 
 def _spend_all(path: F | None, events: Sequence[tuple[Event, int]]) -> tuple[F | None, str]:
-    """The filter after all events, or None and why."""
+    """Return the filter after all events, or None and why."""
     if path is None:
         return None, ""
     try:

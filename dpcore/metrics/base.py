@@ -136,10 +136,10 @@ class Metric(ABC):
 
     @abstractmethod
     def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
-        """PRIVATE: what is reported, by what it is about: `WHOLE`, or a group. At least one
+        """PRIVATE: return what is reported, by what it is about: `WHOLE`, or a group. At least one
         record.
         """
 
     def curve(self, hold_out: HoldOutPredictions) -> Curve | None:
-        """PRIVATE: a picture of what is reported; None where there is none."""
+        """PRIVATE: return a picture of what is reported; None where there is none."""
         return None

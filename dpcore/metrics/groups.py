@@ -75,7 +75,9 @@ class Groups:
         )
 
     def codes(self, table: Mapping[str, Any]) -> NDArray[np.intp]:
-        """PRIVATE: the number of every record's group, -1 where a value is none. Shape (n,)."""
+        """PRIVATE: return the number of every record's group, -1 where a value is none. Shape
+        (n,).
+        """
         # Mixed-radix numbers in the order of `labels`: the last column changes fastest.
         numbers, is_member = np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.bool_)
         for name, column in self.columns.items():

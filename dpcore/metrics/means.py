@@ -33,7 +33,7 @@ class MeanMetric(PricedMetric):
         return f"mean of {name} terms over the hold-out, each in a public range"
 
     def statistic(self, hold_out: HoldOutPredictions) -> float:
-        """PRIVATE: the mean of the terms."""
+        """PRIVATE: return the mean of the terms."""
         return self.mean(hold_out.predicted, hold_out.truth)
 
     def mean(self, predicted: NDArray[Any], truth: NDArray[Any]) -> float:

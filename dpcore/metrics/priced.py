@@ -22,7 +22,9 @@ class PricedMetric(Metric):
 
     @abstractmethod
     def diameter(self, target: Range | Classes) -> float | None:
-        """How long the statistic's interval is; None if the metric is not about such a target."""
+        """Return how long the statistic's interval is; None if the metric is not about such a
+        target.
+        """
 
     @abstractmethod
     def sensitivity(self, target: Range | Classes, records: int) -> float:

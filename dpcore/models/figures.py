@@ -144,7 +144,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         return f"Figures({self.estimate.size} rows: {', '.join(self.columns)})"
 
     def __str__(self) -> str:
-        """The table as text, with what its intervals say."""
+        """Return the table as text, with what its intervals say."""
         lines = align([(*self.columns,), *self.printed_rows()])
         return "\n".join([*lines, f"({self.interval_sentence})"])
 
@@ -158,14 +158,18 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         return not self.covers.startswith(UNSTATED_NOISE)
 
     def unstated(self) -> Figures:
-        """The same numbers without intervals, for noise whose law the mechanism does not state."""
+        """Return the same numbers without intervals, for noise whose law the mechanism does not
+        state.
+        """
         nothing = np.full(self.estimate.shape, math.inf)
         return attrs.evolve(
             self, low=-nothing, high=nothing, covers=UNSTATED_NOISE, population=None
         )
 
     def of_population(self) -> Figures:
-        """The same numbers, with the intervals of the population only where there are some."""
+        """Return the same numbers, with the intervals of the population only where there are
+        some.
+        """
         if (intervals := self.population) is None:
             return self
         fields = {
@@ -174,8 +178,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         return attrs.evolve(self, **fields, population=None, kind=POPULATION)
 
     def printed_rows(self, digits: int = 4) -> list[tuple[str, ...]]:
-        """The rows as texts, numbers by so many digits or as many as their intervals allow, and
-        whole ones in full.
+        """Return the rows as texts, numbers by so many digits or as many as their intervals allow,
+        and whole ones in full.
 
         Ends of intervals are rounded outwards, so that an interval as it is printed covers no less.
         Where nothing is known of a number's interval, it says so.
@@ -383,7 +387,7 @@ class Statistics(Shown):
 
 
 def _describe_intervals_of(intervals: Figures | PopulationIntervals, rows: int) -> str:
-    """The level of intervals, and what they cover."""
+    """Return the level of intervals, and what they cover."""
     together = ", all together" if intervals.joint and rows > 1 else ""
     return f"{100 * intervals.level:g} % intervals{together}; {intervals.covers}"
 
@@ -400,7 +404,9 @@ def _date_cell(value: float, direction: int, width: float) -> str:
 
 
 def _simple(value: Any) -> bool | int | float | str:
-    """A truth value, a number or a text of Python's own types, whatever a class derived from it."""
+    """Return a truth value, a number or a text of Python's own types, whatever a class derived from
+    it.
+    """
     for kind in (bool, int, float):
         if isinstance(value, kind):
             return kind(value)
@@ -408,7 +414,7 @@ def _simple(value: Any) -> bool | int | float | str:
 
 
 def _plain(value: Any) -> Any:
-    """A number or a text of Python's own; no negative zero."""
+    """Return a number or a text of Python's own; no negative zero."""
     if isinstance(value, np.generic):
         value = value.item()
     # -0.0 + 0.0 is 0.0.

@@ -101,7 +101,7 @@ class LinearModel(ShownModel):
         return self.domain.uncentre(scores - half), self.domain.uncentre(scores + half)
 
     def _by_rows(self, encoded: NDArray[np.float64], function: Any) -> NDArray[np.float64]:
-        """A function of features, some rows at a time."""
+        """Return a function of features, some rows at a time."""
         return in_blocks(
             lambda rows: function(self.features(rows)), encoded, self.coefficients.size
         )

@@ -23,7 +23,7 @@ _SEALED = (
 
 
 def admit(request: Request, table: Table | Source | DeclaredSource) -> Table | Source:
-    """A table or source that a run of this request may read, before anything is spent.
+    """Return a table or source that a run of this request may read, before anything is spent.
 
     A stream, or a lazy frame, is read into memory here; of a file or a query no record is read.
 

@@ -26,7 +26,7 @@ NOBODY = -1
 def smallest(
     codes: NDArray[np.int32], tags: NDArray[np.uint64], places: NDArray[np.int64], limit: int
 ) -> NDArray[np.intp]:
-    """The rows of each person's `limit` smallest tags, in ascending order; ties by place.
+    """Return the rows of each person's `limit` smallest tags, in ascending order; ties by place.
 
     Args:
         codes: Whose each record is, shape (n,); `NOBODY`'s are left out.
@@ -149,7 +149,7 @@ class Bounding:
 
 
 def bounded(column: Any, limit: int, tags: Words) -> PersonCodes:
-    """PRIVATE: the choice of a whole table."""
+    """PRIVATE: return the choice of a whole table."""
     bounding = Bounding(limit, tags)
     bounding.add(column)
     return bounding.person_codes(bounding.places)

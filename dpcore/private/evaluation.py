@@ -43,8 +43,8 @@ PRIVATE, CONSTANT, WITHOUT_NOISE = "private", "constant", "without noise"
 def _typical_label(
     domain: Domain, train: Records | EngineRecords
 ) -> tuple[float, NDArray[np.float64]]:
-    """What a constant predictor says, and proportions of classes (none of a number); behind an
-    engine of labels rounded to 2^-30 of M."""
+    """Return what a constant predictor says, and proportions of classes (none of a number); behind
+    an engine of labels rounded to 2^-30 of M."""
     # Records in memory say their own summary. An engine only folds exact sums: labels are rounded.
     if isinstance(train, Records) and not domain.classes:
         return domain.labels.typical(train.labels), np.zeros(0)
@@ -88,7 +88,7 @@ class Evaluation:
 def evaluate(
     plan: Plan, outcome: Outcome, metrics: Mapping[str, Metric], groups: Groups | None = None
 ) -> Mapping[str, Any]:
-    """PRIVATE: the figures that `evaluation` computes, without its curves.
+    """PRIVATE: return the figures that `evaluation` computes, without its curves.
 
     Returns:
         {release: {metric: {predictor: value}}}, as in `Evaluation.told`.
@@ -174,7 +174,7 @@ def evaluation(
 
 
 def _measure(metrics: Mapping[str, Metric], predictor: HoldOutPredictions) -> dict[str, float]:
-    """PRIVATE: all metrics of one predictor, by what they are about."""
+    """PRIVATE: return all metrics of one predictor, by what they are about."""
     return {
         f"{name} of {part}" if part != WHOLE else name: float(value)
         for name, metric in metrics.items()
@@ -189,7 +189,7 @@ def _collect_inputs(
     model: Model,
     holdout: HoldOut,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """PRIVATE: what metrics need of a model, and of the same without noise: numbers of every
+    """PRIVATE: return what metrics need of a model, and of the same without noise: numbers of every
     record, made of its cells batch by batch."""
     scheduled, kind = release.scheduled, kind_of(release.scheduled)
     # Predictions only suffice: even a function's stand-ins give those.
@@ -214,7 +214,9 @@ def _batch_inputs(
     noiseless: Model,
     table: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """PRIVATE: what metrics need of a batch of records: of the model, and of it without noise."""
+    """PRIVATE: return what metrics need of a batch of records: of the model, and of it without
+    noise.
+    """
     domain = scheduled.part
     inputs: tuple[dict[str, Any], ...] = ({}, {})
     distribution_metric = _first(metrics, "needs_distribution")
@@ -243,12 +245,12 @@ def _batch_inputs(
 
 
 def _first(metrics: Mapping[str, Metric], condition: str) -> str:
-    """The name of the first metric for which a condition holds; empty if there is none."""
+    """Return the name of the first metric for which a condition holds; empty if there is none."""
     return next((name for name, metric in metrics.items() if getattr(metric, condition)), "")
 
 
 def _join_batches(batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """PRIVATE: the fields of all batches, joined in their order."""
+    """PRIVATE: return the fields of all batches, joined in their order."""
     fields: dict[str, Any] = {}
     for name, first in batches[0].items():
         pieces = [piece[name] for piece in batches]
@@ -266,7 +268,9 @@ def _join_batches(batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _law(
     scheduled: Scheduled, model: Model, noiseless: Model, table: Mapping[str, Any], metric: str
 ) -> ScoreDistribution:
-    """PRIVATE: the law of scores, by what the noise on the model's only answer does to them."""
+    """PRIVATE: return the law of scores, by what the noise on the model's only answer does to
+    them.
+    """
     domain = scheduled.part
     (planned_query, *further_queries) = scheduled.queries.values()
     noise_distribution = planned_query.noise_distribution
@@ -298,7 +302,7 @@ def _describe_lack(scheduled: Scheduled, metric: str, requirement: str) -> str:
 
 
 def _without_noise(domain: Domain, centred_labels: NDArray[np.float64]) -> ScoreDistribution | None:
-    """PRIVATE: the law of scores that are sure; None for classes."""
+    """PRIVATE: return the law of scores that are sure; None for classes."""
     return (
         None
         if domain.classes

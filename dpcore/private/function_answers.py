@@ -47,7 +47,7 @@ class Predictor:
 
 
 def encode_points(release: FunctionRelease, tables: Mapping[str, Table]) -> NDArray[np.float64]:
-    """The rows of a release's table, encoded, shape (n, p).
+    """Return the rows of a release's table, encoded, shape (n, p).
 
     Raises:
         RequestError: there is no such table, it is empty, or it holds more different points
@@ -78,7 +78,7 @@ def encode_points(release: FunctionRelease, tables: Mapping[str, Table]) -> NDAr
 
 
 def fit_function(release: IsolatedRelease, conversation: Conversation) -> Expansion:
-    """PRIVATE: the fitted function; one fit serves equal releases.
+    """PRIVATE: return the fitted function; one fit serves equal releases.
 
     Raises:
         ReleaseError: the private computation failed; the budget is spent.
@@ -110,7 +110,7 @@ def fit_function(release: IsolatedRelease, conversation: Conversation) -> Expans
 def open_oracle(
     release: IsolatedRelease, function: Expansion, conversation: Conversation, number: int = 1
 ) -> Oracle:
-    """A fitted function behind its mechanism's oracle.
+    """Return a fitted function behind its mechanism's oracle.
 
     Args:
         number: Of the oracle: each has noise of its own. A run that is covered opens one.
@@ -126,7 +126,7 @@ def open_oracle(
 def collect_answers(
     release: IsolatedRelease, conversation: Conversation
 ) -> tuple[tuple[Answer, ...], Rebuild]:
-    """One answer that holds all of them: rows of (encoded point, centred prediction)."""
+    """Return one answer that holds all of them: rows of (encoded point, centred prediction)."""
     assert conversation.points is not None, "a function is asked about points"
     # The points travel with the answers, so that a published run can be replayed without its
     # file.

@@ -27,23 +27,23 @@ class HoldOut(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """Its number of records."""
+        """Return its number of records."""
 
     @abstractmethod
     def batches(self) -> Iterator[Batch]:
-        """All of it, in the same batches whenever it is read."""
+        """Return all of it, in the same batches whenever it is read."""
 
     def __repr__(self) -> str:
         return "HoldOut(private)"
 
     def table(self) -> Table:
-        """Every declared column of the whole hold-out in memory, by name."""
+        """Return every declared column of the whole hold-out in memory, by name."""
         tables = [table for table, _ in self.batches()]
         names = tables[0] if tables else {}
         return {name: joined([cells(table[name]) for table in tables]) for name in names}
 
     def labels(self) -> NDArray[Any]:
-        """All labels of the hold-out in memory, in the file's units, shape (n,)."""
+        """Return all labels of the hold-out in memory, in the file's units, shape (n,)."""
         return joined([labels for _, labels in self.batches()])
 
 
@@ -58,7 +58,7 @@ class HoldOutInMemory(HoldOut):
         return int(self.truth.size)
 
     def batches(self) -> Iterator[Batch]:
-        """All columns and labels as the only batch."""
+        """Yield all columns and labels as the only batch."""
         yield self.columns, self.truth
 
 
@@ -92,7 +92,7 @@ class SpooledHoldOut(HoldOut):
         return self._records
 
     def batches(self) -> Iterator[Batch]:
-        """Every batch in the order in which it was added, read back from disk."""
+        """Yield every batch in the order in which it was added, read back from disk."""
         for place, size in self._places:
             table: Table = pickle.loads(self._spool.read(place, size))  # noqa: S301  # own bytes
             yield table, truth_of(self._domain, table)
@@ -118,7 +118,9 @@ class KeptPart(Part):
         return True
 
     def batches(self) -> Iterator[Columns]:
-        """The first time from the part itself, which is copied to disk; then from that copy."""
+        """Yield the first time from the part itself, which is copied to disk; then from that
+        copy.
+        """
         if self._is_complete:
             for place, size in self._places:
                 yield pickle.loads(self._spool.read(place, size))  # noqa: S301  # own bytes
@@ -149,7 +151,7 @@ def truth_of(domain: Domain, table: Table) -> NDArray[Any]:
 
 
 def joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    """One column; cells of several types stay what each is."""
+    """Return one column; cells of several types stay what each is."""
     if not pieces:
         return np.zeros(0)
     # Concatenating mixed types would turn numbers into text, and then labels would not match what

@@ -203,7 +203,7 @@ def _open_watched(
 
 
 def _tags(secret: SecretRandomness) -> Words:
-    """The secret words by which a person's records are chosen, the same for a whole run."""
+    """Return the secret words by which a person's records are chosen, the same for a whole run."""
     return secret.runtime("people").by_place
 
 
@@ -283,7 +283,7 @@ def _read_holdout(
     selection: Selection,
     folder: Path | None,
 ) -> HoldOut:
-    """PRIVATE: the declared columns of the chosen records, read once more."""
+    """PRIVATE: return the declared columns of the chosen records, read once more."""
     holdout = SpooledHoldOut(domain, folder)
     for first, batch, rows in _locate_batches(parts, counts, counting_column(domain)):
         # Only hold-out rows reach the spool, and only the declared columns of them.

@@ -65,7 +65,7 @@ def evaluate_paid(
 def _view_holdout(
     model: Model, opened: Opened, domain: Domain, *, with_probabilities: bool
 ) -> HoldOutPredictions:
-    """PRIVATE: the predictions, labels and probabilities that metrics are computed from."""
+    """PRIVATE: return the predictions, labels and probabilities that metrics are computed from."""
     view = HoldOutPredictions(
         predicted=predictions(model, opened, domain),
         truth=opened.holdout_labels,
@@ -81,7 +81,7 @@ def _view_holdout(
 
 
 def predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
-    """PRIVATE: one row at a time, so that no record can move another's prediction.
+    """PRIVATE: return one row at a time, so that no record can move another's prediction.
 
     What a model cannot predict, or not as a finite number, counts as the middle of the range; of
     classes, as the first.

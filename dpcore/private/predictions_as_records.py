@@ -45,7 +45,7 @@ def evaluated_records(part: Domain, model: Model, opened: Opened, domain: Domain
 def _scores(
     model: Model, holdout: Mapping[str, Any], domain: Domain, count: int
 ) -> NDArray[np.float64]:
-    """PRIVATE: one row at a time, as `predictions`; what has no score is in the middle."""
+    """PRIVATE: return one row at a time, as `predictions`; what has no score is in the middle."""
     if not isinstance(model, ScoringModel):
         return np.full(count, 0.5)
 

@@ -52,7 +52,7 @@ class Reuse:
         secret: LearnerRandomness,
         compute: Callable[[], Value],
     ) -> Value:
-        """What `statistic` returns for these, now or before; the caller leaves it as it is.
+        """Return what `statistic` returns for these, now or before; the caller leaves it as it is.
 
         Args:
             learner: Before any copy of it has seen records.
@@ -89,14 +89,16 @@ class ReleaseBoundary(Protocol):
 def through_mechanism(
     planned_query: PlannedQuery, query: Query, value: NDArray[Any] | Exact, noise: Stream
 ) -> NDArray[Any]:
-    """The private door: the calibrated mechanism."""
+    """Return the private door: the calibrated mechanism."""
     return planned_query.release(value, query, noise)
 
 
 def wide_open(
     planned_query: PlannedQuery, query: Query, value: NDArray[Any] | Exact, noise: Stream
 ) -> NDArray[Any]:
-    """The release without its noise: no privacy at all, for the operator's comparison only."""
+    """Return the release without its noise: no privacy at all, for the operator's comparison
+    only.
+    """
     return planned_query.noiseless(np.asarray(value), query)
 
 
@@ -111,7 +113,8 @@ class PastSums:
         self._sums: dict[str, deque[Exact]] = {}
 
     def weighted(self, query: Query, value: NDArray[Any] | Exact) -> NDArray[Any] | Exact:
-        """What the mechanism releases: the value, or the sum of it and its forerunners by bands.
+        """Return what the mechanism releases: the value, or the sum of it and its forerunners by
+        bands.
 
         Raises:
             ContractError: a query with bands got no exact sum.
@@ -164,7 +167,9 @@ class Conversation:
     stand_in: Private | None = None
 
     def private(self, release: IsolatedRelease) -> tuple[Private, Public]:
-        """PRIVATE: the private function and its public facts: copies, and randomness of its own."""
+        """PRIVATE: return the private function and its public facts: copies, and randomness of its
+        own.
+        """
         # The copies come from bytes written before any record was opened: what the private function
         # leaves in them is lost with them.
         learner, part = release.before.copy()
@@ -172,19 +177,19 @@ class Conversation:
         return self.stand_in or learner.statistic, public
 
     def learner_randomness(self, query: Query, number: int) -> LearnerRandomness:
-        """The randomness that the private function may use in one query, by query and its
+        """Return the randomness that the private function may use in one query, by query and its
         number.
         """
         return self.secret.learner(self.number, query.name, number)
 
     def noise(self, query: Query, number: int) -> Stream:
-        """The stream from which the mechanism draws the noise of one query; no one else reads
-        it.
+        """Return the stream from which the mechanism draws the noise of one query; no one else
+        reads it.
         """
         return self.secret.noise(self.number, query.name, number)
 
     def select_records(self, query: Query, number: int) -> Records:
-        """What one query sees of the records.
+        """Return what one query sees of the records.
 
         Of a table the places are those after the secret shuffle, behind an engine those in the
         source: another draw of the same law.

@@ -279,7 +279,7 @@ def _guarantee(
     replayed: str,
     engine_premises: tuple[str, ...] = (),
 ) -> Guarantee:
-    """The plan's, on the premises of the release boundary through which the records came."""
+    """Return the plan's, on the premises of the release boundary through which the records came."""
     # A table by its class: it holds records.
     boundaries = plan.components.distributions((type(table), *code))
     moments = [rule.premise(name) for name, rule in plan.request.domain.dates.items()]
@@ -312,5 +312,7 @@ def encode_points(plan: Plan, tables: Mapping[str, Table]) -> dict[str, NDArray[
 
 
 def _location_of(table: Table | Source | DeclaredSource) -> tuple[Any, ...]:
-    """What named the records, if that is known here: its source may be of another distribution."""
+    """Return what named the records, if that is known here: its source may be of another
+    distribution.
+    """
     return (table.location,) if isinstance(table, DeclaredSource) else ()

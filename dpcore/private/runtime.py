@@ -126,14 +126,14 @@ def predict_holdout(
 
 
 def fit_without_noise(release: IsolatedRelease, conversation: Conversation) -> Published:
-    """PRIVATE: the model that the same learner builds from exact answers."""
+    """PRIVATE: return the model that the same learner builds from exact answers."""
     return collect_answers(release, attrs.evolve(conversation, release_through=wide_open))[1]()
 
 
 def _compute_statistic(
     private: Private, query: Query, records: Records, public: Public, secret: LearnerRandomness
 ) -> tuple[NDArray[Any] | Exact, str]:
-    """PRIVATE: the statistic, checked, and why it failed if it did.
+    """PRIVATE: return the statistic, checked, and why it failed if it did.
 
     The cause of a failure may hold values of records, so that only its type is reported.
 
@@ -160,7 +160,7 @@ def _compute_statistic(
 def _require_statistic(
     value: NDArray[Any] | Exact, cause: str, planned_query: PlannedQuery
 ) -> NDArray[Any] | Exact:
-    """PRIVATE: a copy of the value; 0 represents a failure only where the bound covers that.
+    """PRIVATE: return a copy of the value; 0 represents a failure only where the bound covers that.
 
     An exact sum stays one for mechanisms that take integers.
 

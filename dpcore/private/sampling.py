@@ -39,7 +39,7 @@ class Turn:
     groups: Words
 
     def taking(self, words: Words) -> Selection:
-        """The places, or persons, that are of the group and show heads."""
+        """Return the places, or persons, that are of the group and show heads."""
         # Two words a record: one that groups and randomness shared would make who is seen depend on
         # who is in the group.
         return OfGroup(
@@ -222,7 +222,9 @@ def draw_rows(sampling: Order, count: int, stream: Stream) -> NDArray[np.intp]:
 
 
 def _take(records: Records, draw_units: Callable[[int], NDArray[np.bool_]]) -> Records:
-    """The records that are drawn; where persons are the unit, one draw for all of a person's."""
+    """Return the records that are drawn; where persons are the unit, one draw for all of a
+    person's.
+    """
     owners = records.persons
     units = len(records) if owners is None else int(owners.max(initial=-1)) + 1
     in_sample = draw_units(units)
@@ -256,7 +258,7 @@ def _uniform(size: int, count: int, stream: Stream) -> NDArray[np.intp]:
 
 
 def _with(order: NDArray[np.intp], changed: int, size: int, stream: Stream) -> NDArray[np.intp]:
-    """A permutation with `changed` moved to a random one of the first `size` places."""
+    """Return a permutation with `changed` moved to a random one of the first `size` places."""
     place = int(_uniform(1, size, stream)[0])
     position = int(np.flatnonzero(order == changed)[0])
     order = order.copy()

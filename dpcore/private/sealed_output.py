@@ -17,7 +17,8 @@ SEALED_FAILURE = "The sealed run failed; nothing was released."
 
 
 def run_silenced(work: Callable[[], Result], sealed: bool = True) -> Result:
-    """What `work` returns; all output of this process is dropped meanwhile, below Python too.
+    """Return what `work` returns; all output of this process is dropped meanwhile, below Python
+    too.
 
     Args:
         sealed: Whether the run is sealed; of another one nothing is dropped or reworded.

@@ -14,7 +14,7 @@ from dpcore.summing import SummingLearner
 def workload_of(
     schedule: Schedule, records: Table | Source, randomness: PublicRandomness | None
 ) -> Workload:
-    """The sums of a schedule, from public facts, and the records, which stay closed.
+    """Return the sums of a schedule, from public facts, and the records, which stay closed.
 
     Args:
         randomness: The plan's; new ones, which no statistic needs, if None.

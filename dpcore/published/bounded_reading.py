@@ -25,7 +25,7 @@ _OVERHEAD = 1 << 12  # bytes that an archive may take for one array next to its 
 
 
 def folder_inside(folder: Path, name: str) -> Path:
-    """A folder below another one, of which no part is a link that leads elsewhere.
+    """Return a folder below another one, of which no part is a link that leads elsewhere.
 
     Raises:
         ReplayError: a part is a link, or no folder.
@@ -40,7 +40,7 @@ def folder_inside(folder: Path, name: str) -> Path:
 
 
 def read_bytes(path: Path, limit: int = LARGEST_TEXT) -> bytes:
-    """A regular file's content: no link, pipe or device is opened, followed or waited for.
+    """Return a regular file's content: no link, pipe or device is opened, followed or waited for.
 
     Raises:
         ReplayError: it is something else, or longer than `limit`.
@@ -63,7 +63,7 @@ def read_bytes(path: Path, limit: int = LARGEST_TEXT) -> bytes:
 
 
 def read_json(path: Path) -> bytes:
-    """The text of a JSON file whose lists and objects hold a bounded number of values.
+    """Return the text of a JSON file whose lists and objects hold a bounded number of values.
 
     Raises:
         ReplayError: it is no regular file, too long, holds more, or a key twice.
@@ -89,7 +89,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> None:
 
 
 def read_arrays(path: Path, numbers: int, arrays: int) -> dict[str, NDArray[Any]]:
-    """The arrays of an uncompressed archive, of at most so many numbers and arrays together.
+    """Return the arrays of an uncompressed archive, of at most so many numbers and arrays together.
 
     Raises:
         ReplayError: it is compressed, damaged, or holds more.
@@ -126,7 +126,7 @@ def read_arrays(path: Path, numbers: int, arrays: int) -> dict[str, NDArray[Any]
 
 
 def _decode_array(content: bytes) -> NDArray[Any]:
-    """An array of numbers or texts in NumPy's format, no larger than its bytes.
+    """Return an array of numbers or texts in NumPy's format, no larger than its bytes.
 
     Raises:
         ValueError: it is damaged, or of objects: to load a stranger's would run their code.
@@ -147,7 +147,7 @@ def _decode_array(content: bytes) -> NDArray[Any]:
 
 
 def names_in(folder: Path) -> set[str]:
-    """The names of all entries of a folder.
+    """Return the names of all entries of a folder.
 
     Raises:
         ReplayError: it holds more than 10,000 entries.

@@ -118,7 +118,7 @@ def rules_of(claims: Mapping[str, Any]) -> Rules:
 
 
 def _shape(query: Query) -> list[int]:
-    """The shape of an answer in real numbers: a complex one is two."""
+    """Return the shape of an answer in real numbers: a complex one is two."""
     return [*query.shape, 2] if query.field == "complex" else [*query.shape]
 
 
@@ -140,13 +140,15 @@ def _declared(tree: Any, query: Query) -> Any:
 
 
 def _size(planned_query: PlannedQuery) -> float:
-    """The sensitivity in which noise is scaled: errors and bands included, a law's least atom."""
+    """Return the sensitivity in which noise is scaled: errors and bands included, a law's least
+    atom.
+    """
     bound = planned_query.taken
     return float(bound.smallest if isinstance(bound, SensitivityDistribution) else bound.largest)
 
 
 def _tree(planned_query: PlannedQuery, plan: Plan) -> dict[str, Any]:
-    """The rules of the bound, then of errors and of bands; a law represents itself."""
+    """Return the rules of the bound, then of errors and of bands; a law represents itself."""
     bound, query = planned_query.sensitivity, planned_query.query
     if isinstance(bound, SensitivityDistribution):
         distribution = bound.moved
@@ -169,7 +171,9 @@ def _tree(planned_query: PlannedQuery, plan: Plan) -> dict[str, Any]:
 
 
 def _mechanism(planned_query: PlannedQuery, plan: Plan) -> dict[str, Any]:
-    """The rule of the mechanism's event with its numbers; without one the event is a theorem."""
+    """Return the rule of the mechanism's event with its numbers; without one the event is a
+    theorem.
+    """
     mechanism: Any = planned_query.mechanism
     if not mechanism.has_rule:
         owners = own_distribution(plan.components, type(mechanism))
@@ -206,7 +210,9 @@ def _is_close(first: Any, second: Any) -> bool:
 
 
 def _event(event: Event, epsilon: float) -> dict[str, Any]:
-    """The event by its numbers where the checker knows its kind, else its formula or its curve."""
+    """Return the event by its numbers where the checker knows its kind, else its formula or its
+    curve.
+    """
     if (parts := event.parts()) != ((event, 1),):
         return {"kind": "composed", "events": [[_event(part, epsilon), n] for part, n in parts]}
     try:
@@ -216,7 +222,9 @@ def _event(event: Event, epsilon: float) -> dict[str, Any]:
 
 
 def _of_known_kind(event: Event) -> dict[str, Any]:
-    """The event's name and its numbers, without the relation, which the claims state once."""
+    """Return the event's name and its numbers, without the relation, which the claims state
+    once.
+    """
     fields = _without_relation(write_event(event, _KINDS))
     return {key: value for key, value in fields.items() if key != "version"}
 

@@ -62,7 +62,7 @@ def _guarantee_three(guarantee: Guarantee) -> dict[str, Any]:
 
 
 def _paragraph_three(guarantee: Guarantee) -> str:
-    """A guarantee in the English of format 3."""
+    """Return a guarantee in the English of format 3."""
     if guarantee.status is Status.NONE:
         return wrapped(_claim(guarantee))
     basis, provenance = guarantee.basis, guarantee.provenance
@@ -127,7 +127,7 @@ def _covers(guarantee: Guarantee) -> str:
 
 
 def _arithmetic(queries: Sequence[QueryGuarantee]) -> list[str]:
-    """One sentence for all queries of which the same holds."""
+    """Return one sentence for all queries of which the same holds."""
     names: dict[str, list[str]] = {}
     for query in queries:
         names.setdefault(_clause(query), []).append(f"{query.release}.{query.query}")
@@ -173,7 +173,7 @@ def _guarantee_two(guarantee: Guarantee) -> dict[str, Any]:
 
 
 def _paragraph_two(guarantee: Guarantee) -> str:
-    """A guarantee in the English of format 2."""
+    """Return a guarantee in the English of format 2."""
     if guarantee.status is Status.NONE:
         return wrapped(_claim(guarantee))
     premises = "; ".join((*guarantee.basis.premises, *guarantee.provenance.boundary_premises))
@@ -198,7 +198,7 @@ def _paragraph_two(guarantee: Guarantee) -> str:
 
 
 def _table_two(figures: Figures) -> dict[str, Any]:
-    """A table with the one kind of intervals that format 2 knows."""
+    """Return a table with the one kind of intervals that format 2 knows."""
     data = figures.data()
     (interval,) = data["intervals"]
     return {**data, "intervals": {key: interval[key] for key in ("level", "together", "covers")}}
@@ -209,7 +209,9 @@ def _is_exact(guarantee: Guarantee) -> bool:
 
 
 def _statistic(guarantee: Guarantee) -> str:
-    """One clause about the statistics of all queries: the largest allowance, if there is one."""
+    """Return one clause about the statistics of all queries: the largest allowance, if there is
+    one.
+    """
     if all(planned_query.statistic is Statistic.SUM for planned_query in guarantee.basis.queries):
         return "the statistic is summed exactly"
     allowance = max(planned_query.allowance for planned_query in guarantee.basis.queries)

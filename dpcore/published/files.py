@@ -143,7 +143,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], *, private: bool = Fal
 
 
 def private_folder(folder: Path) -> Path:
-    """A folder for its owner only, made where it is missing."""
+    """Return a folder for its owner only, made where it is missing."""
     folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
     folder.chmod(_PRIVATE_FOLDER)
     return folder

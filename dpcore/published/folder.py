@@ -48,7 +48,7 @@ UNCOVERED = (
 
 
 def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """An uncompressed archive whose bytes depend on names and arrays only."""
+    """Return an uncompressed archive whose bytes depend on names and arrays only."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]  # numpy types the keyword as bool
     return buffer.getvalue()
@@ -63,7 +63,8 @@ def public_files(
     evaluation: Mapping[str, Any] | None = None,
     descriptions: Mapping[str, Description] | None = None,
 ) -> dict[str, bytes]:
-    """Every file of `public/`, by name: a function of the lock, the answers and nothing else.
+    """Return every file of `public/`, by name: a function of the lock, the answers and nothing
+    else.
 
     Args:
         fitted: The arrays of each model, by its name.
@@ -80,7 +81,7 @@ def public_files(
 
 
 def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
-    """The statistics that a paid evaluation released, by query name."""
+    """Return the statistics that a paid evaluation released, by query name."""
     return {answer.query.name: answer.value for answer in answers.get(RELEASE, ())}
 
 
@@ -93,7 +94,7 @@ def files_of(
     tables: Mapping[str, Mapping[str, Figures]],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    """Every file of a run's channel, by name, from what its answers make."""
+    """Return every file of a run's channel, by name, from what its answers make."""
     parameters = {
         f"{name}.{key}": a for name, arrays in model_arrays.items() for key, a in arrays.items()
     }
@@ -122,7 +123,8 @@ def model_files(
     parameters: Mapping[str, NDArray[Any]],
     tables: Mapping[str, Mapping[str, Figures]],
 ) -> dict[str, bytes]:
-    """The files of numbers that are computed from answers: the archive of models, and all tables.
+    """Return the files of numbers that are computed from answers: the archive of models, and all
+    tables.
 
     Args:
         parameters: The arrays of all models, by `RELEASE.ARRAY`.
@@ -143,7 +145,9 @@ def model_files(
 
 
 def _is_predictions(model: Published) -> TypeGuard[Predictions]:
-    """Whether it is published answers at points; a class derived from it may say other values."""
+    """Return whether it is published answers at points; a class derived from it may say other
+    values.
+    """
     from dpcore.models.predictions import Predictions
 
     return type(model) is Predictions
@@ -152,7 +156,9 @@ def _is_predictions(model: Published) -> TypeGuard[Predictions]:
 def tables_of(
     models: Mapping[str, Published], descriptions: Mapping[str, Description]
 ) -> dict[str, Mapping[str, Figures]]:
-    """Every release's tables, published themselves or in the description of something else."""
+    """Return every release's tables, published themselves or in the description of something
+    else.
+    """
     nothing = Description()
     return {
         name: (
@@ -165,7 +171,7 @@ def tables_of(
 
 
 def by_name(tables: Mapping[str, Mapping[str, Figures]]) -> dict[str, Figures]:
-    """Every table of a run: `RELEASE`, or `RELEASE.NAME` where a release has several."""
+    """Return every table of a run: `RELEASE`, or `RELEASE.NAME` where a release has several."""
     return {
         f"{name}.{key}".rstrip("."): table
         for name, group in tables.items()
@@ -261,7 +267,7 @@ class Run(Shown):
         return by_name(tables_of(self.models, self.descriptions))
 
     def table(self, name: str = "") -> Figures:
-        """One published table: a mapping of columns, with `to_pandas` and `to_arrow`.
+        """Return one published table: a mapping of columns, with `to_pandas` and `to_arrow`.
 
         Args:
             name: Of `tables`; not needed where there is one.
@@ -292,7 +298,7 @@ class MetricInterval:
 
 
 def paid(run: Run) -> tuple[MetricInterval, ...]:
-    """Every metric that a run paid for: a function of its answers and of its plan.
+    """Return every metric that a run paid for: a function of its answers and of its plan.
 
     Intervals are of the noise only: they say nothing of how few records were in the hold-out.
     """

@@ -45,7 +45,7 @@ FORMATS: Mapping[int, Format] = {**EARLIER, FORMAT: Format()}
 
 
 def format_of(number: int) -> Format:
-    """The format of a number.
+    """Return the format of a number.
 
     Raises:
         ReplayError: this version does not read it.
@@ -66,7 +66,9 @@ def paid_queries(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: bool = True) -> bytes:
-    """A CSV file, whose numbers are read back as they are, and are empty where none is known."""
+    """Return a CSV file, whose numbers are read back as they are, and are empty where none is
+    known.
+    """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -114,7 +116,9 @@ def bound_dict(sensitivity: AnySensitivity, style: Format) -> dict[str, Any]:
 
 
 def public_dict(plan: Plan) -> dict[str, Any]:
-    """What the learners of a plan were given next to the domain and the randomness, by release."""
+    """Return what the learners of a plan were given next to the domain and the randomness, by
+    release.
+    """
     exact = plan.request.domain.exact is not None
     return {
         scheduled.name: {
@@ -126,7 +130,7 @@ def public_dict(plan: Plan) -> dict[str, Any]:
 
 
 def noise_of(planned_query: PlannedQuery) -> Any:
-    """The value of the free field of a query's mechanism."""
+    """Return the value of the free field of a query's mechanism."""
     return getattr(planned_query.mechanism, free_field(type(planned_query.mechanism)))
 
 

@@ -68,11 +68,11 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.plan.get("unknown") == "empty"
 
     def randomness(self) -> PublicRandomness | None:
-        """The public randomness at the locked key; None while every run draws its own."""
+        """Return the public randomness at the locked key; None while every run draws its own."""
         return None if self.key is None else PublicRandomness(self.key)
 
     def digested(self) -> "Lock":
-        """The same lock with its digest computed anew."""
+        """Return the same lock with its digest computed anew."""
         content = msgspec.structs.asdict(self)
         del content["digest"]
         digest = hashlib.sha256(msgspec.json.encode(content)).hexdigest()
@@ -83,7 +83,7 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
     def same_request(self, spec: Spec) -> bool:
-        """Whether it was written for this spec by these versions."""
+        """Return whether it was written for this spec by these versions."""
         # Compared as bytes, because the order of columns is part of what is encoded.
         is_same = msgspec.json.encode(self.spec) == msgspec.json.encode(spec.text)
         return is_same and versions(spec).items() <= self.versions.items()
@@ -109,15 +109,16 @@ def versions(spec: Spec) -> dict[str, str]:
 
 
 def lock_of(spec: Spec, plan: Plan, randomness: PublicRandomness | None) -> Lock:
-    """The lock of a priced spec at `randomness`, in the present format and by what is installed
-    here.
+    """Return the lock of a priced spec at `randomness`, in the present format and by what is
+    installed here.
     """
     names = {**plan.guarantee.provenance.distributions, **versions(spec)}
     return _lock(spec, plan, randomness, names, FORMAT, empty=True)
 
 
 def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
-    """What a published lock must be if this plan follows from it: of its own format and versions.
+    """Return what a published lock must be if this plan follows from it: of its own format and
+    versions.
 
     Versions are what the publisher had. Other ones here may explain a difference, and are none.
     """
@@ -137,7 +138,8 @@ def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
 def relock(
     spec: Spec, lock: Lock, randomness: PublicRandomness, *, reproduce: bool = False
 ) -> Plan:
-    """The plan of a spec at what its lock says, at the lock's coins: no bound is asked again.
+    """Return the plan of a spec at what its lock says, at the lock's coins: no bound is asked
+    again.
 
     Raises:
         ReplayError: the lock does not fit the spec.
@@ -180,7 +182,7 @@ def _lock(
 
 
 def describe(plan: Plan, style: Format) -> dict[str, Any]:
-    """The priced plan as plain data, under the keys of a lock of a format."""
+    """Return the priced plan as plain data, under the keys of a lock of a format."""
     # Every key is the format on disk: a new one would end the replay of published folders.
     return {
         # First, so that a replay with other records names them.
@@ -228,7 +230,7 @@ def _size_of(planned_query: PlannedQuery) -> dict[str, Any]:
 
 
 def _describe_price(planned_query: PlannedQuery, style: Format) -> dict[str, Any]:
-    """What pricing found of one query, as plain data."""
+    """Return what pricing found of one query, as plain data."""
     return {
         "distance": str(planned_query.sensitivity.distance),
         # This number is for readers; `bound` holds what a replay rests on.
@@ -242,7 +244,9 @@ def _describe_price(planned_query: PlannedQuery, style: Format) -> dict[str, Any
 
 
 def _component(component: Any) -> dict[str, Any]:
-    """Its class and the parameters that make it again, under the names that a spec gives them."""
+    """Return its class and the parameters that make it again, under the names that a spec gives
+    them.
+    """
     kind = type(component)
     return {
         "class": kind.__name__,
@@ -255,7 +259,7 @@ def _component(component: Any) -> dict[str, Any]:
 
 
 def _parameter(value: Any) -> Any:
-    """A parameter as JSON has it; a component inside another is without its class."""
+    """Return a parameter as JSON has it; a component inside another is without its class."""
     if isinstance(value, tuple | list):
         return [_parameter(item) for item in value]
     if isinstance(value, Mapping):
@@ -283,7 +287,7 @@ class Locked:
 
 
 def require_public(spec: Spec, public: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The public records that a locked spec names, of those handed over as tables or paths.
+    """Return the public records that a locked spec names, of those handed over as tables or paths.
 
     Raises:
         ReplayError: some are missing.
@@ -305,7 +309,7 @@ def require_public(spec: Spec, public: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def locked(spec: Spec, *, write: bool = True, renew: bool = False) -> Locked:
-    """The plan at the lock next to the spec if that one matches, else at a new lock.
+    """Return the plan at the lock next to the spec if that one matches, else at a new lock.
 
     A lock matches when it was written for the same spec by the same versions and its plan is what
     pricing at its key gives; otherwise a new key is drawn.
@@ -351,7 +355,7 @@ def _price_useful(spec: Spec, randomness: PublicRandomness | None = None) -> Pla
 
 
 def _read_lock(path: Path) -> Lock | None:
-    """A lock file, or None if there is none or it is not one."""
+    """Return a lock file, or None if there is none or it is not one."""
     try:
         return decoded(read_json(path))
     except (OSError, ReplayError, msgspec.DecodeError, RecursionError):
@@ -359,7 +363,7 @@ def _read_lock(path: Path) -> Lock | None:
 
 
 def decoded(content: bytes) -> Lock:
-    """A lock from its file's bytes.
+    """Return a lock from its file's bytes.
 
     Raises:
         ReplayError: it is of another format, or was edited.
@@ -401,7 +405,7 @@ def explain_versions(lock: Lock, spec: Spec) -> str:
 
 
 def _differences(published: Any, computed: Any, path: str) -> Iterator[str]:
-    """The path of every leaf that differs."""
+    """Yield the path of every leaf that differs."""
     if (
         isinstance(published, dict)
         and isinstance(computed, dict)

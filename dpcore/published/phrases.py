@@ -14,7 +14,7 @@ _LONG = re.compile(r"(?<![:\w.])\d+\.\d{5,}(e[+-]?\d+)?(?![\w.])")
 
 
 def describe_sensitivity(sensitivity: float | dict[str, Any]) -> str:
-    """A number, or a law's range: `law: 0.01 to 0.4`."""
+    """Return a number, or a law's range: `law: 0.01 to 0.4`."""
     return (
         f"law: {in_digits(sensitivity['smallest'])} to {in_digits(sensitivity['largest'])}"
         if isinstance(sensitivity, dict)
@@ -23,7 +23,9 @@ def describe_sensitivity(sensitivity: float | dict[str, Any]) -> str:
 
 
 def describe_mechanism(mechanism: dict[str, Any]) -> str:
-    """A locked mechanism with its fields to four digits: `Gaussian(noise_multiplier=3.73)`."""
+    """Return a locked mechanism with its fields to four digits:
+    `Gaussian(noise_multiplier=3.73)`.
+    """
     fields = {name: value for name, value in mechanism.items() if name != "class"}
     inner = ", ".join(
         f"{name}={in_digits(value) if isinstance(value, float) else value}"
@@ -33,12 +35,12 @@ def describe_mechanism(mechanism: dict[str, Any]) -> str:
 
 
 def shorten_bounds(text: str) -> str:
-    """A sentence about upper bounds whose long numbers are rounded up to four digits."""
+    """Return a sentence about upper bounds whose long numbers are rounded up to four digits."""
     return _LONG.sub(lambda match: in_digits(float(match[0]), direction=1), text)
 
 
 def describe_proofs(scheduled: Scheduled, adjacency: Adjacency) -> list[str]:
-    """What bounds each query of a release, by the query's name, a sentence each."""
+    """Return what bounds each query of a release, by the query's name, a sentence each."""
     return [
         f"{planned_query.query.name}: {_describe_move(planned_query, adjacency)}."
         for planned_query in scheduled.queries.values()
@@ -46,7 +48,7 @@ def describe_proofs(scheduled: Scheduled, adjacency: Adjacency) -> list[str]:
 
 
 def _describe_move(planned_query: PlannedQuery, adjacency: Adjacency) -> str:
-    """A sum by what each record or person adds to it; anything else by its theorem only."""
+    """Return a sum by what each record or person adds to it; anything else by its theorem only."""
     query, source = planned_query.query, shorten_bounds(planned_query.sensitivity.source)
     if not isinstance(query, SumQuery):
         return source

@@ -95,7 +95,9 @@ class LockedBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
-        """The sensitivity that the lock states for this query; refused where it states none."""
+        """Return the sensitivity that the lock states for this query; refused where it states
+        none.
+        """
         locked = self.queries.get(query.name)
         return Refused("the lock says nothing of it") if locked is None else locked.sensitivity
 
@@ -103,7 +105,7 @@ class LockedBound(SensitivityBound):
 def plan_from_terms(
     request: Request, terms: Terms, randomness: PublicRandomness, registry: Registry, limits: Limits
 ) -> Plan:
-    """The plan of a request at what its lock says.
+    """Return the plan of a request at what its lock says.
 
     Args:
         randomness: The lock's.
@@ -155,7 +157,7 @@ def _schedule_release(
     components: Components,
     pair: tuple[Release, LockedRelease],
 ) -> Scheduled:
-    """One release under the lock's sensitivities and noise."""
+    """Return one release under the lock's sensitivities and noise."""
     release, locked = pair
     part, adjacency = domain_and_adjacency(request, release)
     if locked.withholds_count:
@@ -182,7 +184,7 @@ def _schedule_release(
 
 
 def _set_noise(mechanism: AnyMechanism, noise: Any) -> AnyMechanism:
-    """The mechanism with its free field set."""
+    """Return the mechanism with its free field set."""
     fields = {free_field(type(mechanism)): noise}
     return cast(AnyMechanism, attrs.evolve(cast(Any, mechanism), **fields))
 
@@ -190,7 +192,7 @@ def _set_noise(mechanism: AnyMechanism, noise: Any) -> AnyMechanism:
 def _evaluation(
     request: Request, releases: Sequence[Scheduled], terms: Terms
 ) -> tuple[PlannedQuery, ...]:
-    """What is asked of the hold-out, group by group, at what the lock says."""
+    """Return what is asked of the hold-out, group by group, at what the lock says."""
     # Planned as in pricing; a lock that says nothing of one of these queries is refused.
     groups = groupby(releases, lambda scheduled: scheduled.release.group)
     return tuple(

@@ -95,7 +95,7 @@ class PublishedStatement(msgspec.Struct, frozen=True):
     ledger: dict[str, int | float | _Text | _Texts] | None = None
 
     def applied(self, guarantee: Guarantee) -> Guarantee:
-        """The plan's guarantee with all of it.
+        """Return the plan's guarantee with all of it.
 
         Raises:
             ReplayError: the entry of a ledger is none.
@@ -241,7 +241,7 @@ def load_run(
 
 
 def _count_limits(plan: Plan) -> tuple[int, int]:
-    """How many numbers, and how many answers, a run of a plan may publish."""
+    """Return how many numbers, and how many answers, a run of a plan may publish."""
     query_count = [
         planned_query
         for scheduled in plan.schedule.releases

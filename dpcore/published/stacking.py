@@ -29,7 +29,7 @@ class Transcript:
 
 
 def stacked(answers: Mapping[str, Transcript]) -> dict[str, NDArray[Any]]:
-    """The arrays of an archive, by name."""
+    """Return the arrays of an archive, by name."""
     arrays: dict[str, NDArray[Any]] = {}
     for release, transcript in answers.items():
         # Answers alike in query, shape and type share an array, and so one header.
@@ -53,7 +53,7 @@ def stacked(answers: Mapping[str, Transcript]) -> dict[str, NDArray[Any]]:
 
 
 def unstacked(arrays: Mapping[str, NDArray[Any]], limit: int) -> dict[str, Transcript]:
-    """One release's answers each, from the arrays that `stacked` made of them.
+    """Return one release's answers each, from the arrays that `stacked` made of them.
 
     Args:
         limit: How many answers there may be in all; empty arrays of any number take no room.
@@ -88,7 +88,7 @@ def _fits(count: str | None, array: NDArray[Any]) -> bool:
 def _ordered(
     groups: Sequence[tuple[str, Sequence[NDArray[Any]]]], order: NDArray[Any] | None
 ) -> Transcript:
-    """One release's answers, array by array or in the given order."""
+    """Return one release's answers, array by array or in the given order."""
     sizes = [len(parts) for _, parts in groups]
     numbers: Iterable[int] = np.repeat(np.arange(len(groups)), sizes).tolist()
     if order is not None:

@@ -22,7 +22,8 @@ UNKNOWN = "of no distribution"
 
 
 def distributions_of(components: Iterable[Any], registry: Registry | None = None) -> dict[str, str]:
-    """The distributions that hold components, what is inside these, and what they derive from.
+    """Return the distributions that hold components, what is inside these, and what they derive
+    from.
 
     dpcore is always among them, and so is each sibling that one of them requires: what siblings
     share is imported from there.
@@ -57,7 +58,7 @@ def earlier_fields(component: type[Any], registry: Registry) -> dict[str, Any]:
 
 
 def _is_before(version: str, change: str) -> bool:
-    """Whether a version that a lock names is below another; never what is no version."""
+    """Return whether a version that a lock names is below another; never what is no version."""
     try:
         return Version(version) < Version(change)
     except InvalidVersion:
@@ -65,7 +66,7 @@ def _is_before(version: str, change: str) -> bool:
 
 
 def _distribution_of(package: str, registry: Registry | None) -> str:
-    """The distribution that brings a package: as admitted, else of the same name."""
+    """Return the distribution that brings a package: as admitted, else of the same name."""
     entries = () if registry is None else registry.entries.values()
     names = {entry.entry_point.partition(".")[0]: entry.distribution for entry in entries}
     return names.get(package, package.replace("_", "-"))
@@ -84,7 +85,7 @@ def with_siblings(names: Iterable[str]) -> dict[str, str]:
 
 
 def _packages(component: Any) -> Iterator[str]:
-    """The packages of a component's class and its bases, and of whatever its fields hold."""
+    """Yield the packages of a component's class and its bases, and of whatever its fields hold."""
     kind = component if isinstance(component, type) else type(component)
     yield from (base.__module__.partition(".")[0] for base in kind.__mro__)
     parts: Iterable[Any] = component.values() if isinstance(component, Mapping) else ()

@@ -84,7 +84,9 @@ class Catalogue:
     others: PluginEvents | None = None
 
     def names(self) -> list[str]:
-        """Every name that a file may use, sorted: events, training runs and plugins' events."""
+        """Return every name that a file may use, sorted: events, training runs and plugins'
+        events.
+        """
         plugin_names = () if self.others is None else self.others.names()
         return sorted({*CORE, *FORMS, *plugin_names})
 
@@ -162,7 +164,7 @@ class Catalogue:
         adjacency: Adjacency,
         extra_keys: tuple[str, ...] = ("count",),
     ) -> tuple[Event, int]:
-        """What people know of a training run, as one event and its count."""
+        """Return what people know of a training run, as one event and its count."""
         name = data["event"]
         hints = typing.get_type_hints(FORMS[name])
         keys = [key for key in hints if key not in ("adjacency", "return")]
@@ -226,7 +228,7 @@ class Catalogue:
             raise SpecError(f"{name} does not take these values") from error
 
     def _find_class(self, name: object) -> type[Event]:
-        """The class that a file names."""
+        """Return the class that a file names."""
         if not isinstance(name, str):
             raise SpecError(f"needs the name of an event, got {shown(name)}")
         try:
@@ -254,7 +256,7 @@ def _as_spec_error(name: str, error: ParameterError) -> SpecError:
 
 
 def _replace_inverses(event_class: type[Event], data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The mapping, where a field represents every inverse that a file gave."""
+    """Return the mapping, where a field represents every inverse that a file gave."""
     data = dict(data)
     for inverse, field in event_class.inverses.items():
         if inverse in data:
@@ -268,7 +270,7 @@ def _replace_inverses(event_class: type[Event], data: Mapping[str, Any]) -> Mapp
 
 
 def _number(value: object, hint: Any) -> Any:
-    """A field's value, where the field is a number."""
+    """Return a field's value, where the field is a number."""
     types = {float: int | float, int: int}.get(hint)
     # to Python True is the integer 1; in a file it is a mistake
     if types and (isinstance(value, bool) or not isinstance(value, types)):

@@ -14,10 +14,14 @@ class Evidence(ABC):
 
     @abstractmethod
     def of_bounds(self, plan: Any, registry: Any) -> Iterable[str]:
-        """A line for each release of a `Plan`: how its bound was attacked at these versions."""
+        """Return a line for each release of a `Plan`: how its bound was attacked at these
+        versions.
+        """
 
     def broken(self, plan: Any, registry: Any, spec: Path, lock: Any) -> Iterable[str]:
-        """The bounds of a `Plan` that an attack broke, and the plan if an audit refuted it."""
+        """Return the bounds of a `Plan` that an attack broke, and the plan if an audit refuted
+        it.
+        """
         return ()
 
     def untested(self, plan: Any, registry: Any) -> Iterable[str]:

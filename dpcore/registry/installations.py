@@ -59,7 +59,7 @@ def installed(plugin: str | None = None) -> tuple[Installed, ...]:
 
 
 def _read_announcements(dist: metadata.Distribution, plugin: str | None) -> list[Installed]:
-    """What one distribution announces; nothing where its own files are malformed.
+    """Return what one distribution announces; nothing where its own files are malformed.
 
     Anybody's distribution may be installed: what cannot be read is no one's plugin, and anyone who
     asks for it by name is given that it is not installed.
@@ -88,7 +88,7 @@ def _read_announcements(dist: metadata.Distribution, plugin: str | None) -> list
 
 
 def _direct_url(dist: metadata.Distribution) -> dict[str, Any]:
-    """What an installer says of where it took the distribution from (PEP 610)."""
+    """Return what an installer says of where it took the distribution from (PEP 610)."""
     try:
         return msgspec.json.decode(dist.read_text("direct_url.json") or "", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeError, OSError):
@@ -96,13 +96,13 @@ def _direct_url(dist: metadata.Distribution) -> dict[str, Any]:
 
 
 def _is_editable(dist: metadata.Distribution) -> bool:
-    """Whether its code lies outside of what its RECORD lists: `pip install -e`."""
+    """Return whether its code lies outside of what its RECORD lists: `pip install -e`."""
     folder = _direct_url(dist).get("dir_info")
     return isinstance(folder, dict) and bool(folder.get("editable"))
 
 
 def _origin(dist: metadata.Distribution) -> str:
-    """The place that it was taken from, else who installed it."""
+    """Return the place that it was taken from, else who installed it."""
     url = _direct_url(dist).get("url")
     if isinstance(url, str) and url:
         return one_line(url)
@@ -111,7 +111,9 @@ def _origin(dist: metadata.Distribution) -> str:
 
 
 def not_installed(plugin: str, entry: Entry) -> str:
-    """One line that says so, and how a sibling is installed: its name is on no package index."""
+    """Return one line that says so, and how a sibling is installed: its name is on no package
+    index.
+    """
     is_sibling = Index.packaged().entries.get(plugin) == entry
     stranger = f"it is the distribution {entry.distribution}"
     way = f"{INSTALL} in a clone of dpcore" if is_sibling else stranger

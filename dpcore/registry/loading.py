@@ -109,7 +109,7 @@ def load(module: ModuleType, plugin: str) -> Loaded:
 
 
 def _hooks_of_table(module: ModuleType) -> ModuleType:
-    """A module with the hooks that the table `provides` of a plugin's module writes out."""
+    """Return a module with the hooks that the table `provides` of a plugin's module writes out."""
     hooks = ModuleType(f"{module.__name__}.provides")
     table = getattr(module, "provides", {})
     need(isinstance(table, Mapping), RegistryError, f"`provides` must be a table, is {table!r:.80}")

@@ -133,7 +133,8 @@ class Registry:
         return {name: metadata.version(name) for name in sorted(["dpcore", *distributions])}
 
     def premises(self) -> tuple[str, ...]:
-        """What a guarantee takes for granted of plugins that were used: that their code is theirs.
+        """Return what a guarantee takes for granted of plugins that were used: that their code is
+        theirs.
 
         One sentence for each that is admitted without a digest, and does not ship with dpcore.
         """

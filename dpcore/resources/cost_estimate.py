@@ -99,7 +99,7 @@ def require_room(request: Request, part: Domain, limits: Limits) -> None:
 
 
 def _of_components(request: Request, part: Domain, limits: Limits, *, blocks: bool) -> Resources:
-    """What the components of a request say.
+    """Return what the components of a request say.
 
     Args:
         blocks: Whether blocks of the records are in memory, not all of them.
@@ -158,14 +158,16 @@ def with_queries(
 
 
 def _expect_records(domain: Domain, limits: Limits) -> Domain:
-    """The domain with as many records as the operator expects, where it declares no number."""
+    """Return the domain with as many records as the operator expects, where it declares no
+    number.
+    """
     is_unknown = domain.at_most is None and limits.expected is not None
     return attrs.evolve(domain, limit=limits.expected) if is_unknown else domain
 
 
 def _of_query(query: Query, part: Domain, passes: int) -> Resources:
-    """Its answers; and a statistic whose every number looks at every record that a query sees, in
-    so many passes.
+    """Return its answers; and a statistic whose every number looks at every record that a query
+    sees, in so many passes.
 
     What is made of an answer is taken as a product of square matrices of so many numbers.
     """
@@ -210,7 +212,9 @@ def _ids(domain: Domain) -> int:
 
 
 def _table(domain: Domain) -> Resources:
-    """The process itself, and what it takes to read and encode the records, all in memory."""
+    """Return the process itself, and what it takes to read and encode the records, all in
+    memory.
+    """
     records = domain.at_most or 0
     cells = records * (len(domain.columns) + len(domain.groups) + 1)
     memory = _CELL * cells + 2 * _NUMBER * records * domain.width + _ids(domain)
@@ -232,8 +236,8 @@ def _spooled(request: Request) -> Resources:
 
 
 def _derived(scheduled: Scheduled, records: int) -> int:
-    """What a descent or a loop derives once for all its passes: 32-bit rows, and two numbers a
-    record."""
+    """Return what a descent or a loop derives once for all its passes: 32-bit rows, and two numbers
+    a record."""
     loops = scheduled.reads is Reads.LOOPS
     widths = [
         planned_query.query.real_size
@@ -244,7 +248,7 @@ def _derived(scheduled: Scheduled, records: int) -> int:
 
 
 def _limit_records(domain: Domain) -> Domain:
-    """The domain with as many records as are in memory at a time."""
+    """Return the domain with as many records as are in memory at a time."""
     count = _IN_FLIGHT if domain.at_most is None else min(_IN_FLIGHT, domain.at_most)
     exact, limit = (None, count) if domain.exact is None else (count, domain.limit)
     return attrs.evolve(domain, exact=exact, limit=limit)
@@ -261,7 +265,7 @@ def _of_part(component: Any, part: Domain) -> Resources:
 
 
 def _parts(component: Any) -> Iterator[Any]:
-    """A component and the components in its fields."""
+    """Yield a component and the components in its fields."""
     yield component
     if attrs.has(type(component)):
         for field in attrs.fields(type(component)):
@@ -326,7 +330,7 @@ def _scale_group(
 
 
 def _kinds(planned_query: PlannedQuery) -> Iterable[Event | None]:
-    """What is composed by itself; None is everything Gaussian."""
+    """Yield what is composed by itself; None is everything Gaussian."""
     with contextlib.suppress(NoClaimError, ParameterError):
         for part, _ in planned_query.event().parts():
             # Gaussians of any width add up to one Gaussian before a curve is looked at.

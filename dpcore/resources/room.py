@@ -56,7 +56,7 @@ def require_disk(folder: Path | None, size: int, memory: int = 0, limit: int | N
 
 
 def _is_memory(folder: Path) -> bool:
-    """Whether files of a folder are pages of memory, as Linux says of its mounts."""
+    """Return whether files of a folder are pages of memory, as Linux says of its mounts."""
     kinds: dict[Path, str] = {}
     with contextlib.suppress(OSError):  # another system
         for line in _MOUNTS.read_text().splitlines():

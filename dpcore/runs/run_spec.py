@@ -265,7 +265,7 @@ class _Work:
         )  # fmt: skip
 
     def records(self) -> Table | Source:
-        """A table that was handed over, or a source, which is opened later."""
+        """Return a table that was handed over, or a source, which is opened later."""
         if self.table is not None:
             return self.table
         spec, domain = self.spec, self.spec.request.domain
@@ -295,7 +295,8 @@ def _publish(folder: Path, channel: str, files: dict[str, bytes]) -> None:
 
 
 def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
-    """The points of every function release, by its name; public files, read before the records.
+    """Return the points of every function release, by its name; public files, read before the
+    records.
 
     Raises:
         SpecError: a function release has no points: a run can only publish answers.
@@ -323,7 +324,7 @@ def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
 
 
 def ledger_of(spec: Spec, ledger: Ledger | None = None) -> Ledger | None:
-    """The ledger that a run of a spec is charged to: the spec's, else the given one.
+    """Return the ledger that a run of a spec is charged to: the spec's, else the given one.
 
     Raises:
         SpecError: the spec names one that does not exist, or another than the given one.

@@ -282,7 +282,7 @@ class Session(SingleUse, Shown):
         return tuple(map(only_table, self._pay(plan, [r.name for r in plan.request.releases])))
 
     def learner(self, name: str, fields: Mapping[str, Any] | None = None) -> AnyLearner:
-        """A learner by its name in the registry, with its fields.
+        """Return a learner by its name in the registry, with its fields.
 
         Raises:
             SpecError: it has no such field, or lacks one.
@@ -313,7 +313,7 @@ class Session(SingleUse, Shown):
         name: str = "",
         inputs: Sequence[str] = (),
     ) -> Published:
-        """What any learner publishes: priced, charged, and only then computed.
+        """Return what any learner publishes: priced, charged, and only then computed.
 
         Args:
             epsilon: What this release by itself may cost, at the session's delta.
@@ -405,7 +405,7 @@ class Session(SingleUse, Shown):
         return models
 
     def _add_charge(self, spent: Spent, charge: Charge, entry_name: str, epsilon: float) -> Spent:
-        """The sums in memory after one more release.
+        """Return the sums in memory after one more release.
 
         Raises:
             BudgetExceededError: what it costs, and what is left, in words.

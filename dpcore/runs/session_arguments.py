@@ -48,7 +48,7 @@ class Left(str):
     budget: RemainingBudget
 
     def epsilon(self, delta: float) -> float:
-        """The epsilon, at this delta, of the largest further release; rounded down."""
+        """Return the epsilon, at this delta, of the largest further release; rounded down."""
         return self.budget.of_one_release(delta)
 
 
@@ -234,7 +234,7 @@ def make_learner(name: str, registry: Registry, fields: Mapping[str, Any]) -> An
 
 
 def question_method(learner_name: str, *keys: str, tables: bool = False) -> Callable[..., Any]:
-    """A method of `Session` that asks a learner of the statistics plugin.
+    """Return a method of `Session` that asks a learner of the statistics plugin.
 
     Args:
         keys: Fields that may come without their names, in this order.
@@ -256,6 +256,6 @@ def question_method(learner_name: str, *keys: str, tables: bool = False) -> Call
 
 
 def only_table(published: Published) -> Any:
-    """The table of what publishes one, else the object itself."""
+    """Return the table of what publishes one, else the object itself."""
     tables = [*published.tables.values()] if isinstance(published, Statistics) else []
     return tables[0] if len(tables) == 1 else published

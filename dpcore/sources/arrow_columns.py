@@ -57,7 +57,7 @@ def columns_of(batch: pyarrow.RecordBatch, reading: Reading) -> Iterator[Columns
 
 
 def _storage_type(kind: pyarrow.DataType) -> pyarrow.DataType:
-    """The type of the texts that a server's decimals come as; else the type itself."""
+    """Return the type of the texts that a server's decimals come as; else the type itself."""
     import pyarrow
 
     # The PostgreSQL driver hands over numerics as opaque texts.

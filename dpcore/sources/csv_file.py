@@ -49,7 +49,7 @@ class CsvPart(Part):
     exact: int | None
 
     def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the records of these frames."""
+        """PRIVATE: yield the records of these frames."""
         records = self._read_frames()
         for first in range(0, records.count, BATCH):
             yield {name: cells[first : first + BATCH] for name, cells in records.columns.items()}
@@ -100,13 +100,13 @@ class CsvPart(Part):
         )
 
     def _lines_before(self, file: BinaryIO) -> int:
-        """How many lines stand between the header and this part."""
+        """Return how many lines stand between the header and this part."""
         file.seek(self.form.start)
         places = range(self.form.start, self.start, CHUNK)
         return sum(file.read(min(CHUNK, self.start - place)).count(b"\n") for place in places)
 
     def _records_before(self, file: BinaryIO) -> int:
-        """How many records stand between the header and this part."""
+        """Return how many records stand between the header and this part."""
         form = attrs.evolve(self.form, refuse=False)
         return sum(
             attrs.evolve(self, form=form, start=start, stop=stop, first=first)._read_frames().count
@@ -170,7 +170,7 @@ class CsvSource(Source):
 
 
 def _reader(delimiter: str, size: int) -> Reader:
-    """The fast one where it is installed and worth it."""
+    """Return the fast one where it is installed and worth it."""
     fast = size >= SMALL and delimiter.isascii() and find_spec("pyarrow") is not None
     if not fast:
         return by_lines

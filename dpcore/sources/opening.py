@@ -37,7 +37,9 @@ class CsvFile(Location):
 
 
 def location(source: Location | str) -> Location:
-    """What a text means: `sklearn:NAME`; Parquet by its end .parquet, .pq or /; else a CSV file."""
+    """Return what a text means: `sklearn:NAME`; Parquet by its end .parquet, .pq or /; else a CSV
+    file.
+    """
     if isinstance(source, Location):
         return source
     # The text by itself decides: no file is looked at, so that a spec means the same everywhere.

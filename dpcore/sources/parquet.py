@@ -34,7 +34,7 @@ class ParquetPart(Part):
     reading: Reading
 
     def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the records of its row groups, in order."""
+        """PRIVATE: yield the records of its row groups, in order."""
         from pyarrow import parquet
 
         first, last = self.first + 1, self.end
@@ -64,7 +64,8 @@ class ParquetSource(Source):
         self.parts()
 
     def parts(self) -> Sequence[Part]:
-        """PRIVATE: the row groups of every file, in order; a part begins where one has enough.
+        """PRIVATE: return the row groups of every file, in order; a part begins where one has
+        enough.
 
         Raises:
             SourceError: no such file, none that is Parquet, or a column of another type.
@@ -88,7 +89,9 @@ class ParquetSource(Source):
         return files
 
     def _cuts(self, path: Path) -> list[int]:
-        """The numbers of the row groups that parts begin with, and how many groups there are."""
+        """Return the numbers of the row groups that parts begin with, and how many groups there
+        are.
+        """
         from pyarrow import parquet
 
         with unpassed(f"{path.name}: not a Parquet file"), parquet.ParquetFile(path) as file:

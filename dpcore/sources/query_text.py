@@ -108,8 +108,8 @@ SQLITE = re.compile(rf"(?P<backtick>`(?:[^`]|``)*`|\[[^]]*\])|{_SHARED}|(?P<othe
 
 
 def query_text(sql: str, dialect: re.Pattern[str]) -> tuple[str, set[str], set[str]]:
-    """A text without the semicolons at its end, with the names of functions in it, and those behind
-    a point, where a server may see a function of the row before it.
+    """Return a text without the semicolons at its end, with the names of functions in it, and those
+    behind a point, where a server may see a function of the row before it.
 
     Args:
         dialect: How a server cuts a text into tokens: `POSTGRESQL` or `SQLITE`.
@@ -204,7 +204,9 @@ def _partners(names: list[str]) -> dict[int, int]:
 
 
 def _is_table(names: list[str], place: int, partners: dict[int, int]) -> bool:
-    """Whether a name before a parenthesis is that of a type, or of a table with its columns."""
+    """Return whether a name before a parenthesis is that of a type, or of a table with its
+    columns.
+    """
     before = names[place - 1]
     if before == ")":  # FROM (query) name (columns), but not DISTINCT ON (x) name (y)
         return names[partners[place - 1] - 1] != "on"

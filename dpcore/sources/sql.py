@@ -132,7 +132,8 @@ class SqlRows(Part):
 
     @abstractmethod
     def opened(self) -> contextlib.AbstractContextManager[Any]:
-        """What reads the rows: the database has been asked for their types, and for no record.
+        """Return what reads the rows: the database has been asked for their types, and for no
+        record.
 
         Raises:
             SourceError: it would not give the declared columns in types that are read.
@@ -151,7 +152,7 @@ class SqlSource(Source):
             pass
 
     def parts(self) -> Sequence[Part]:
-        """PRIVATE: one part, which holds all rows of the query."""
+        """PRIVATE: return one part, which holds all rows of the query."""
         return (self.rows,)
 
 
@@ -198,7 +199,7 @@ class SqlitePart(SqlRows):
             yield handle
 
     def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the rows of the query as SQLite returns them, cell by cell."""
+        """PRIVATE: yield the rows of the query as SQLite returns them, cell by cell."""
         with self.opened() as handle:
             cursor = handle.execute(query_text(self.query.sql, SQLITE)[0])
             names = [column[0] for column in cursor.description or ()]
@@ -291,7 +292,7 @@ class PostgresqlPart(SqlRows):
             yield handle, f"SELECT {', '.join(cells.values())} FROM {query}", schema
 
     def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the rows of the query as the server returns them, in Arrow batches."""
+        """PRIVATE: yield the rows of the query as the server returns them, in Arrow batches."""
         with self.opened() as (handle, relation, _), handle.cursor() as cursor:
             cursor.execute(relation)
             for batch in cursor.fetch_record_batch():

@@ -41,7 +41,7 @@ def read_columns(source: Source, reading: Reading, name: str) -> Columns:
 
 
 def _joined(pieces: list[Any]) -> Any:
-    """A column of its pieces; one list, where all of them are lists."""
+    """Return a column of its pieces; one list, where all of them are lists."""
     if len(pieces) == 1:
         return pieces[0]
     if all(isinstance(piece, list) for piece in pieces):
@@ -50,7 +50,8 @@ def _joined(pieces: list[Any]) -> Any:
 
 
 def load_points(source: str, folder: Path | None, layout: Layout, domain: Domain) -> Table:
-    """The feature columns of a public CSV file of points to predict at, relative to `folder`.
+    """Return the feature columns of a public CSV file of points to predict at, relative to
+    `folder`.
 
     Raises:
         SourceError: missing, unreadable, or holding a point outside the declared columns.

@@ -148,7 +148,7 @@ def condition(node: Node, rule: Any) -> Condition:
 
 
 def _text(value: Any) -> Any:
-    """A truth as its text; any other value as it is."""
+    """Return a truth as its text; any other value as it is."""
     return TRUTHS[value] if isinstance(value, bool) else value
 
 
@@ -166,7 +166,7 @@ def _categories(text: CategoriesColumn) -> Categories:
 
 
 def _binned(numbers: Range, bins: Any) -> Range | Binned:
-    """A range as it is, or in bins."""
+    """Return a range as it is, or in bins."""
     if bins is None:
         return numbers
     with below("bins"):
@@ -203,7 +203,8 @@ _KEY = "categories_from"
 
 
 def with_lists(node: Node, folder: Path | None) -> Node:
-    """The spec at `node` with the lists of its category files, which stand relative to `folder`.
+    """Return the spec at `node` with the lists of its category files, which stand relative to
+    `folder`.
 
     A file holds one category a line, in UTF-8; empty lines are left out.
 
@@ -262,7 +263,7 @@ class _Reader:
 
 
 def _lines(path: Path, name: str) -> list[str]:
-    """The lines of a file that are not empty.
+    """Return the lines of a file that are not empty.
 
     Raises:
         SpecError: it is no regular file of UTF-8 text, or too large.

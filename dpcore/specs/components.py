@@ -30,12 +30,14 @@ FRACTION = {
 
 
 def _several(hint: Any) -> bool:
-    """Whether a field holds a tuple of any length."""
+    """Return whether a field holds a tuple of any length."""
     return typing.get_origin(hint) is tuple and typing.get_args(hint)[1:] == (...,)
 
 
 def _kind_of(hint: Any) -> Kind | None:
-    """The kind of component that a field holds, if it holds one (an optional one, or several)."""
+    """Return the kind of component that a field holds, if it holds one (an optional one, or
+    several).
+    """
     if _several(hint):
         return _kind_of(typing.get_args(hint)[0])
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
@@ -138,7 +140,7 @@ def bind(node: Node, kind: Kind, registry: Registry) -> Any:
 
 
 def _bind_inner(node: Node, kind: Kind, registry: Registry, several: bool) -> Any:
-    """The component or components that a field holds."""
+    """Return the component or components that a field holds."""
     if not several:
         return bind(node, kind, registry)
     entries = enumerate(typing.cast(list[Node], node.value))

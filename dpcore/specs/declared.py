@@ -86,7 +86,7 @@ def points(spec: Node, grid: Node) -> tuple[Point, ...]:
 
 
 def _replace(spec: Node, path: str, value: Node, grid: Node) -> Node:
-    """A copy of `spec` with `value` at a path of `grid` whose last key may be new."""
+    """Return a copy of `spec` with `value` at a path of `grid` whose last key may be new."""
 
     def replace(node: Node, steps: list[str]) -> Node:
         if not steps:
@@ -301,7 +301,7 @@ def _people(domain: DomainText, reserved_names: Sequence[str | None]) -> People 
 
 
 def _target_labels(here: Node, data: DataText) -> Range | Classes | None:
-    """The target's labels, where there is a target.
+    """Return the target's labels, where there is a target.
 
     Raises:
         SpecError: its column is named and not described, or the reverse.

@@ -137,7 +137,7 @@ def _require(
 
 
 def _hint(domain: Domain, registry: Registry) -> str:
-    """The metrics that defaults can make and that are about the target."""
+    """Return the metrics that defaults can make and that are about the target."""
     metrics = {}
     for name in registry.names(METRIC):
         with suppress(RegistryError):  # it cannot be used, so that it is no hint either
@@ -175,7 +175,7 @@ def require_measurable(evaluations: Evaluated, request: Request) -> None:
 
 
 def _has_probabilities(learner: AnyLearner, request: Request) -> bool:
-    """Whether a learner's models state probabilities of the target's classes."""
+    """Return whether a learner's models state probabilities of the target's classes."""
     # Of two classes, a score decides, and says how likely the second one is.
     has_scores = promises(learner, LinearNoiseModel) or promises(learner, ScoringModel)
     return promises(learner, ProbabilityModel) or (request.domain.classes == 2 and has_scores)
@@ -273,7 +273,7 @@ def location_of(node: Node, registry: Registry) -> Location | str:
 
 
 def _releases(points: tuple[Point, ...], registry: Registry, text: SpecText) -> tuple[Release, ...]:
-    """Every release of every point; the points of a sweep are numbered in their names."""
+    """Return every release of every point; the points of a sweep are numbered in their names."""
     count = sum(1 for point in points for _ in releases(point.node))
     need(
         count <= MOST_RELEASES,
@@ -315,7 +315,7 @@ def _releases(points: tuple[Point, ...], registry: Registry, text: SpecText) -> 
 def _scores(
     declaration: Declared, plain_releases: tuple[Release, ...], score: float, registry: Registry
 ) -> tuple[Release, ...]:
-    """What `evaluate.score` buys: a release of each model's error on the hold-out.
+    """Return what `evaluate.score` buys: a release of each model's error on the hold-out.
 
     Args:
         score: The fraction of the budget.

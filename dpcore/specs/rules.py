@@ -70,7 +70,7 @@ def with_rules(node: Node, registry: Registry | None) -> Node:
 
 
 def _records(node: Node) -> int | None:
-    """The declared number of records, if it is public."""
+    """Return the declared number of records, if it is public."""
     for key in ("data", "domain", "records"):
         if not isinstance(node.value, dict) or key not in node.value:
             return None
@@ -101,7 +101,7 @@ class _Reader:
         return attrs.evolve(node, value=map_below(self.replace_rules, node.value.items()))
 
     def number(self, rule: dict[str, Node]) -> int | float:
-        """The number that a rule chooses, an integer where `whole` says so."""
+        """Return the number that a rule chooses, an integer where `whole` says so."""
         # Imported late: a spec without rules is read without a registry.
         from dpcore.registry.plugin_files import find_entry
         from dpcore.registry.registry import Registry
@@ -122,7 +122,7 @@ class _Reader:
         return math.ceil(result) if rounds_up else result
 
     def _parameter(self, key: str, value: Any) -> int | float:
-        """A number, or the public number of records."""
+        """Return a number, or the public number of records."""
         if value == RECORDS:
             # A number that depends on a private count would be published in the lock.
             if self.records is None:

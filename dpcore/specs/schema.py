@@ -51,7 +51,7 @@ def json_schema(registry: Registry) -> dict[str, Any]:
 
 
 def _or_rule(schema: dict[str, Any]) -> dict[str, Any]:
-    """A number's schema that takes a rule of choice, too; any other as it is."""
+    """Return a number's schema that takes a rule of choice, too; any other as it is."""
     cases = schema.get("anyOf", [schema])
     types = {case.get("type") for case in cases}
     # A rule yields a number, so it is only where nothing but a number (or null) fits.

@@ -81,12 +81,15 @@ def settled(model: Published) -> Published:
 
 
 def collect_arrays(model: Published) -> Arrays:
-    """A model's arrays as it says them now: what is compared is what is written, byte for byte."""
+    """Return a model's arrays as it says them now: what is compared is what is written, byte for
+    byte.
+    """
     return {str(name): np.array(array) for name, array in sorted(model.arrays().items())}
 
 
 def published(model: Published, arrays: Arrays, description: Description | None = None) -> str:
-    """A digest of a model's arrays: names, types, shapes and every byte; and of all tables' texts.
+    """Return a digest of a model's arrays: names, types, shapes and every byte; and of all tables'
+    texts.
 
     Args:
         model: `settled`.

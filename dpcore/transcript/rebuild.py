@@ -106,7 +106,9 @@ class IsolatedRelease:
 def _replay_function(
     release: FunctionRelease, values: Sequence[NDArray[Any]]
 ) -> tuple[Published, tuple[Answer, ...]]:
-    """The published predictions, and the answer, from one array of (point, prediction) rows."""
+    """Return the published predictions, and the answer, from one array of (point, prediction)
+    rows.
+    """
     # A run of learners by itself imports no predictions.
     from dpcore.models.predictions import Predictions
 

@@ -219,7 +219,7 @@ HERE = Here()
 
 
 def _start_helper(patience: float) -> subprocess.Popen[bytes] | None:
-    """A fresh interpreter that waits for requests; None where there is none."""
+    """Return a fresh interpreter that waits for requests; None where there is none."""
     # A frozen program is its own interpreter: started once more, it would run once more.
     if not sys.executable or getattr(sys, "frozen", False):
         return None
@@ -251,7 +251,9 @@ def _end_helper(helper: subprocess.Popen[bytes]) -> None:
 
 
 def _ask(helper: subprocess.Popen[bytes], patience: float, *request: object) -> str:
-    """The next line that a process says; of one that ended, or takes too long, what there is."""
+    """Return the next line that a process says; of one that ended, or takes too long, what there
+    is.
+    """
     timer = threading.Timer(patience, helper.kill)
     timer.daemon = True
     timer.start()
@@ -281,7 +283,7 @@ def _only(replayed: Rebuilt, cause: str) -> Rebuilt:
 def _accept(
     answers: Answers, ends: Sequence[Rebuild], objects: str, digests: str
 ) -> Rebuilt | None:
-    """What a clean process made, if it is what this run asked and came to; else None.
+    """Return what a clean process made, if it is what this run asked and came to; else None.
 
     Args:
         objects, digests: As the process says them.
@@ -348,7 +350,7 @@ def _replay(
 
 
 def _describe(model: Published, name: str) -> Description:
-    """What a release hands over to be shown.
+    """Return what a release hands over to be shown.
 
     Raises:
         ReleaseError: it fails; the error's own text may quote what a private function left.

@@ -73,7 +73,7 @@ def show_event(event: Any) -> Summary:
 
 
 def _shorten(guarantee: Guarantee) -> str:
-    """One clause: epsilon and delta rounded up, the relation, and what it rests on."""
+    """Return one clause: epsilon and delta rounded up, the relation, and what it rests on."""
     if guarantee.status is Status.NONE:
         return "NOT PRIVATE"
     claim = f"({rounded_up(guarantee.epsilon)}, {rounded_up(guarantee.delta)})"

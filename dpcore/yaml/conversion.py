@@ -36,7 +36,7 @@ def convert(node: Node, to: type[T]) -> T:
 
 
 def _misfit(node: Node, to: Any, message: str) -> SpecError:
-    """What msgspec's message is about, in our words."""
+    """Return what msgspec's message is about, in our words."""
     # msgspec says the path and the misfit in one sentence: take the path from it and state what
     # was needed from the type at that path.
     match = _AT.search(message)
@@ -56,7 +56,7 @@ def _misfit(node: Node, to: Any, message: str) -> SpecError:
 
 
 def _options(info: inspect.Type) -> list[inspect.Type]:
-    """What a value may be, without null: a key that may be left out need not be null."""
+    """Return what a value may be, without null: a key that may be left out need not be null."""
     if isinstance(info, inspect.Metadata):
         return _options(info.type)
     types = info.types if isinstance(info, inspect.UnionType) else (info,)
@@ -64,7 +64,7 @@ def _options(info: inspect.Type) -> list[inspect.Type]:
 
 
 def _inner(info: inspect.Type, node: Node, step: str) -> inspect.Type:
-    """The type of what is at `step` in a value of type `info`."""
+    """Return the type of what is at `step` in a value of type `info`."""
     for option in _options(info):
         if isinstance(option, inspect.StructType) and isinstance(node.value, dict):
             for field in option.fields:

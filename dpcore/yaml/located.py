@@ -325,7 +325,7 @@ def _require_64_bits(number: int, where: str) -> int:
 
 
 def _resolve(text: str, where: str) -> Scalar:
-    """A plain scalar by the YAML 1.2 core schema."""
+    """Return a plain scalar by the YAML 1.2 core schema."""
     if _NULL.match(text):
         return None
     if _TRUE.match(text) or _FALSE.match(text):

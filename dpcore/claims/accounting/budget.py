@@ -55,7 +55,9 @@ class PrivacyBudget:
 
     @classmethod
     def from_mu(cls, mu: float, delta: float) -> "PrivacyBudget":
-        """The (epsilon, delta) that mu-Gaussian-DP implies (Dong, Roth & Su 2022, Cor. 2.13)."""
+        """Return the (epsilon, delta) that mu-Gaussian-DP implies (Dong, Roth & Su 2022, Cor.
+        2.13).
+        """
         need_positive("budget", mu=mu)
         need(0 < delta < 1, "budget", "a delta in (0, 1) next to mu", "delta", delta)
         epsilon = gaussian_epsilon(delta, mu)
@@ -73,8 +75,8 @@ class PrivacyBudget:
         return cls(epsilon=epsilon, delta=delta, rho=rho)
 
     def delta_with(self, gamma: float) -> float:
-        """What is left of delta next to a failure probability, rounded down: the two never add up
-        to more than `delta`. `delta` itself where gamma is 0.
+        """Return what is left of delta next to a failure probability, rounded down: the two never
+        add up to more than `delta`. `delta` itself where gamma is 0.
 
         Args:
             gamma: In [0, delta), itself a sum of floats whose rounding is one unit at most.

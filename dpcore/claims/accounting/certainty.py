@@ -36,7 +36,8 @@ class Curve:
     epsilons: NDArray[np.float64]
 
     def found(self, alpha: float) -> float:
-        """The largest probability to detect one dataset, at a rate alpha of false accusations.
+        """Return the largest probability to detect one dataset, at a rate alpha of false
+        accusations.
 
         Args:
             alpha: In [0, 1].

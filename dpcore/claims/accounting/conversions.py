@@ -67,7 +67,7 @@ def renyi_to_epsilon(orders: Array, divergence: Array, delta: float) -> float:
 
 
 def _implied_epsilons(orders: Array, divergence: Array, delta: float) -> Array:
-    """The terms of that minimum, rounded up."""
+    """Return the terms of that minimum, rounded up."""
     excess = orders - 1
     terms = (np.log1p(-1 / orders), (math.log(delta) + np.log(orders)) / excess)
     value = divergence + terms[0] - terms[1]
@@ -129,7 +129,7 @@ def epsilon_end(event: Event, delta: float, *, lower: bool) -> float:
 
 
 def _crossing(event: Event, direction: Direction, delta: float, *, lower: bool) -> float:
-    """One end of the least epsilon with curve <= delta, by doubling and bisection."""
+    """Return one end of the least epsilon with curve <= delta, by doubling and bisection."""
     curve = event.curve.lower_at if lower else event.curve.upper_at
 
     def is_below_delta(epsilon: float) -> bool:
@@ -174,7 +174,9 @@ def _crossing(event: Event, direction: Direction, delta: float, *, lower: bool) 
 def _interpolated(
     event: Event, direction: Direction, delta: float, below: float, above: float
 ) -> tuple[float, float]:
-    """A narrower bracket of the upper end's crossing, or the given one where none is proved."""
+    """Return a narrower bracket of the upper end's crossing, or the given one where none is
+    proved.
+    """
 
     def excess(epsilon: float) -> float:
         return math.log(max(event.curve.upper_at(epsilon, direction), 1e-300) / delta)

@@ -53,13 +53,13 @@ class ComposedEvent(Event, VectorCurve):
         return self.events[0][0].adjacency
 
     def parts(self) -> tuple[tuple[Event, int], ...]:
-        """The events' own parts, with multiplied counts."""
+        """Return the events' own parts, with multiplied counts."""
         return tuple(
             (part, times * count) for event, count in self.events for part, times in event.parts()
         )
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The least of the bounds above at an array of epsilons >= 0, shape (k,)."""
+        """Return the least of the bounds above at an array of epsilons >= 0, shape (k,)."""
         # Gaussians compose exactly, so that no other bound is lower
         claims = self.claims
         if claims.mu is not None:
@@ -113,12 +113,14 @@ class ComposedEvent(Event, VectorCurve):
         )
 
     def largest_loss(self, direction: Direction) -> float | None:
-        """None: the largest loss is unlikely."""
+        """Return none: the largest loss is unlikely."""
         return None
 
 
 def _total(costs: list[float | None], counts: list[int], power: int = 1) -> float | None:
-    """The root of the sum of count * cost^power, rounded up; None where one event has no cost."""
+    """Return the root of the sum of count * cost^power, rounded up; None where one event has no
+    cost.
+    """
     known = [cost for cost in costs if cost is not None]
     if len(known) < len(counts):
         return None

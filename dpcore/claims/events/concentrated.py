@@ -85,7 +85,9 @@ class ZcdpEvent(Event, TwoEnds):
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """What the claim implies, and from below the Gaussian's; the same in both directions."""
+        """Return what the claim implies, and from below the Gaussian's; the same in both
+        directions.
+        """
         if lower:
             return gaussian_curve(epsilons, down(math.sqrt(2 * self.rho), roundings=3), lower=True)
         return zcdp_to_delta(self.rho, epsilons)

@@ -49,14 +49,14 @@ class ExponentialMechanismEvent(Event, VectorCurve):
     adjacency: Adjacency
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
+        """Return the curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
         # the formula divided by e^{epsilon_0} above and below, which cannot overflow
         root = np.expm1(np.minimum(0.5 * (epsilons - self.epsilon_0), 0.0))
         value = root * root / -math.expm1(-self.epsilon_0)
         return np.minimum(up(value, roundings=20), 1.0)
 
     def lower_at(self, epsilon: float, direction: Direction) -> float:
-        """The same, rounded down: at one epsilon, the pair in the maximum attains it."""
+        """Return the same, rounded down: at one epsilon, the pair in the maximum attains it."""
         return down(self.upper_at(epsilon, direction), roundings=100)
 
     @property

@@ -41,7 +41,7 @@ _GRANTED = 1e-9  # relative, to binomial probabilities
 
 
 def _reach(form: str, adjacency: Adjacency) -> int:
-    """How far a sum of vectors of norm at most C moves, in units of C."""
+    """Return how far a sum of vectors of norm at most C moves, in units of C."""
     # a record that is added or removed brings or takes one vector of norm C
     if adjacency.membership:
         return 1
@@ -90,7 +90,7 @@ def dpsgd(
 def with_replacement(
     *, adjacency: Adjacency, size: int, records: int, noise_multiplier: float
 ) -> tuple[Event, int]:
-    """A Gaussian on draws with replacement; for replace_one.
+    """Return a Gaussian on draws with replacement; for replace_one.
 
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
@@ -136,7 +136,7 @@ def with_replacement(
 def tree(
     *, adjacency: Adjacency, restart: int, participations: int, noise_multiplier: float
 ) -> tuple[Event, int]:
-    """All prefix sums by trees over `restart` steps each; one step of each tree per record.
+    """Return all prefix sums by trees over `restart` steps each; one step of each tree per record.
 
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
@@ -163,7 +163,9 @@ def banded(
 
 
 def _matrix(form: str, adjacency: Adjacency, shift: float, noise: float) -> tuple[Event, int]:
-    """One Gaussian, valid for adaptively chosen vectors (Denisov et al. 2022, Theorem 2.1)."""
+    """Return one Gaussian, valid for adaptively chosen vectors (Denisov et al. 2022, Theorem
+    2.1).
+    """
     mu = up(_reach(form, adjacency) * shift / noise, roundings=8)
     return GaussianEvent(mu=mu, adjacency=adjacency), 1
 

@@ -94,7 +94,7 @@ def gaussian_curve(
 def _curves(
     epsilons: NDArray[np.float64], mu: NDArray[np.float64], lower: bool
 ) -> NDArray[np.float64]:
-    """The same in few passes over arrays, since pricing a mixture spends its time here."""
+    """Return the same in few passes over arrays, since pricing a mixture spends its time here."""
     middle, half = epsilons / mu, mu / 2
     a = middle - half
     b = np.add(middle, half, out=middle)
@@ -166,7 +166,8 @@ def _erfcx(x: float) -> float:
 
 
 def gaussian_epsilon(delta: float, mu: float, *, lower: bool = False) -> float:
-    """The least epsilon >= 0 at which the curve of `mu` is at most `delta` (upper end, or lower).
+    """Return the least epsilon >= 0 at which the curve of `mu` is at most `delta` (upper end, or
+    lower).
 
     Bisection to the last bit on a monotone curve; 0 where the curve starts below `delta`.
 
@@ -194,7 +195,7 @@ def least_epsilon(distance: float, deviation: float, delta: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest mu whose curve passes below (epsilon, delta), rounded down.
+    """Return the largest mu whose curve passes below (epsilon, delta), rounded down.
 
     Raises:
         ValueError: `epsilon` is not finite and >= 0, or `delta` is outside (0, 1).
@@ -226,7 +227,7 @@ class GaussianEvent(Event, PrivacyCurve):
 
     @classmethod
     def of_noise(cls, noise_multiplier: float, adjacency: Adjacency) -> "GaussianEvent":
-        """The event of noise of `noise_multiplier` sensitivities, rounded up.
+        """Return the event of noise of `noise_multiplier` sensitivities, rounded up.
 
         Raises:
             ParameterError: it is not finite and > 0.
@@ -235,15 +236,15 @@ class GaussianEvent(Event, PrivacyCurve):
         return cls(mu=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
     def upper_at(self, epsilon: float, direction: Direction) -> float:
-        """The curve above; the same in both directions."""
+        """Return the curve above; the same in both directions."""
         return gaussian_delta(epsilon, self.mu)
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve above at an array of epsilons, rounded up, shape (k,)."""
+        """Return the curve above at an array of epsilons, rounded up, shape (k,)."""
         return gaussian_curve(epsilons, self.mu)
 
     def lower_at(self, epsilon: float, direction: Direction) -> float:
-        """The curve with its rounding error subtracted."""
+        """Return the curve with its rounding error subtracted."""
         return gaussian_delta_lower(epsilon, self.mu)
 
     def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:

@@ -75,7 +75,7 @@ class GaussianMixtureEvent(Event, TwoEnds):
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """The formulas above, some epsilons at a time."""
+        """Return the formulas above, some epsilons at a time."""
         # an array of epsilons by shifts is computed in blocks of bounded memory
         block_size = max(1, (1 << 18) // len(self.shifts))
         parts = [

@@ -103,7 +103,7 @@ class GaussianSamplingEvent(Event, TwoEnds):
         return Claims(renyi=self._renyi)
 
     def _renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The formula above; infinite where alpha(alpha-1) theta^2 >= 1."""
+        """Return the formula above; infinite where alpha(alpha-1) theta^2 >= 1."""
         with np.errstate(over="ignore"):
             # the divergence grows with `inside`, which is therefore rounded up
             inside = up(orders * (orders - 1) * self.theta * self.theta, roundings=20)

@@ -77,7 +77,7 @@ class HitMixtureEvent(Event, VectorCurve):
         return len(self.mus)
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The bound above; the same in both directions."""
+        """Return the bound above; the same in both directions."""
         # a larger q and a smaller inner loss both raise the bound
         q = min(1.0, (math.fsum(self.weights) + self.uncovered) * (1 + gamma(32)))
         with np.errstate(over="ignore"):
@@ -88,7 +88,7 @@ class HitMixtureEvent(Event, VectorCurve):
         return np.minimum(total * (1 + gamma(128 + 2 * len(self.mus))), 1.0)
 
     def _weighted(self, inner: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The weighted sum of the shifts' curves, a block of shifts at a time."""
+        """Return the weighted sum of the shifts' curves, a block of shifts at a time."""
         mus, weights = np.array(self.mus), np.array(self.weights)
         total = np.zeros_like(inner)
         block_size = max(1, _CELLS // max(1, inner.size))

@@ -48,7 +48,7 @@ class LaplaceEvent(Event, PrivacyCurve):
 
     @classmethod
     def of_noise(cls, noise_multiplier: float, adjacency: Adjacency) -> "LaplaceEvent":
-        """The event of noise of `noise_multiplier` sensitivities, rounded up.
+        """Return the event of noise of `noise_multiplier` sensitivities, rounded up.
 
         Raises:
             ParameterError: it is not finite and > 0.
@@ -57,16 +57,16 @@ class LaplaceEvent(Event, PrivacyCurve):
         return cls(shift=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
     def upper_at(self, epsilon: float, direction: Direction) -> float:
-        """The curve above; the same in both directions."""
+        """Return the curve above; the same in both directions."""
         return min(1.0, up(-math.expm1(min(0.0, 0.5 * (epsilon - self.shift))), roundings=4))
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
+        """Return the curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
         value = -np.expm1(np.minimum(0.0, 0.5 * (epsilons - self.shift)))
         return np.minimum(1.0, up(value, roundings=4))
 
     def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve above with its rounding error subtracted, shape (k,)."""
+        """Return the curve above with its rounding error subtracted, shape (k,)."""
         return down(self.upper(epsilons, direction), roundings=20)
 
     @property
@@ -75,7 +75,7 @@ class LaplaceEvent(Event, PrivacyCurve):
         return Claims(pure=self.shift, rho=half_square(self.shift), renyi=self._renyi)
 
     def _renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        r"""One coordinate's divergence, which dominates several's as the curves do.
+        r"""Return one coordinate's divergence, which dominates several's as the curves do.
 
         .. math:: \tfrac1{\alpha-1}\log\Big(\tfrac{\alpha}{2\alpha-1}e^{(\alpha-1)t}
                   +\tfrac{\alpha-1}{2\alpha-1}e^{-\alpha t}\Big)

@@ -55,7 +55,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """The curve above, of the base's upper or lower ends."""
+        """Return the curve above, of the base's upper or lower ends."""
         if lower:
             return down(self._amplified(epsilons, direction, -1), roundings=20)
         value = np.minimum(up(self._amplified(epsilons, direction, +1), roundings=20), 1.0)
@@ -63,7 +63,9 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         return value if largest is None else np.where(epsilons >= largest, 0.0, value)
 
     def _largest(self, direction: Direction) -> float | None:
-        """The largest loss where the base has one, rounded up: the curve is 0 from there on."""
+        """Return the largest loss where the base has one, rounded up: the curve is 0 from there
+        on.
+        """
         base, q = self.event.claims.pure, self.sampling_probability
         # e^base would overflow; without a largest loss the curve is still valid
         if base is None or base > 500:
@@ -123,7 +125,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         return self.sampling_probability * self.event.curve.infinite_mass(direction)
 
     def largest_loss(self, direction: Direction) -> float | None:
-        """The largest loss, or the base's anchor, moved as the losses are."""
+        """Return the largest loss, or the base's anchor, moved as the losses are."""
         if (largest := self._largest(direction)) is not None:
             return largest
         if (base := largest_loss(self.event, direction)) is None or base > 500:
@@ -190,12 +192,12 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
 def _least(
     first: Divergences, second: Divergences, orders: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The lesser of two bounds at each order."""
+    """Return the lesser of two bounds at each order."""
     return np.fmin(first(orders), second(orders))
 
 
 def _sampled_gaussian(q: float, mu: float, orders: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The sum above, from logarithms; an ulp of the largest of them is added per term.
+    """Return the sum above, from logarithms; an ulp of the largest of them is added per term.
 
     Args:
         orders: Integers >= 2, increasing, shape (m,).

@@ -125,7 +125,7 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
         return np.clip(first_term - second_term + error + _TINY, 0.0, 1.0)
 
     def _bound(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The bound above, with the larger of the two directions for each event."""
+        """Return the bound above, with the larger of the two directions for each event."""
         q = self.sampling_probability
         with np.errstate(over="ignore"):
             ratio = np.expm1(np.minimum(epsilons, 700.0)) / q

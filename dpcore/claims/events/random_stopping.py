@@ -119,7 +119,7 @@ class RandomStoppingEvent(CompoundEvent, VectorCurve):
         return Claims(renyi=None if run is None else partial(self._renyi, run))
 
     def _renyi(self, run: Divergences, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The bounds above, at the best order lambda' of a net."""
+        """Return the bounds above, at the best order lambda' of a net."""
         base, net = run(orders), run(_ORDERS)
         # each branch is one theorem: Poisson is Theorem 6, negative binomial Theorem 2
         excess = orders - 1
@@ -146,7 +146,7 @@ class RandomStoppingEvent(CompoundEvent, VectorCurve):
         return value
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The bound above at an array of epsilons >= 0, shape (k,)."""
+        """Return the bound above at an array of epsilons >= 0, shape (k,)."""
         shifts, weights = _hinges(self, direction)
         # a curve falls: moved to the left, sums that are rounded err upwards
         at = epsilons + shifts[:, None] - 1e-15 * (1 + epsilons + abs(shifts[:, None]))

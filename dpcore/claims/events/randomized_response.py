@@ -28,7 +28,7 @@ from dpcore.rounding import down, gamma, half_square, up
 def response_curve(
     epsilons: NDArray[np.float64], epsilon: float, classes: float
 ) -> NDArray[np.float64]:
-    """The curve above, to a relative 2^-50."""
+    """Return the curve above, to a relative 2^-50."""
     gap = -np.expm1(np.minimum(epsilons - epsilon, 0.0))
     return np.asarray(gap / (1 + (classes - 1) * math.exp(-epsilon)))
 
@@ -65,12 +65,12 @@ class _Response(Event, VectorCurve):
         """C, the number of classes."""
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
+        """Return the curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
         value = response_curve(epsilons, self.epsilon_0, self.classes)
         return np.minimum(up(value, roundings=10), 1.0)
 
     def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve above at an array of epsilons >= 0, rounded down, shape (k,)."""
+        """Return the curve above at an array of epsilons >= 0, rounded down, shape (k,)."""
         return down(response_curve(epsilons, self.epsilon_0, self.classes), roundings=20)
 
     @property
@@ -138,13 +138,13 @@ class ApproximateEvent(Event, VectorCurve):
         return self.delta_0 + (1 - self.delta_0) * response_curve(epsilons, self.epsilon_0, 2)
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
+        """Return the curve above at an array of epsilons >= 0, rounded up, shape (k,)."""
         value = np.minimum(up(self._value(epsilons), roundings=10), 1.0)
         # beyond epsilon_0 only the infinite loss is left
         return np.where(epsilons >= self.epsilon_0, self.delta_0, value)
 
     def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve above at an array of epsilons >= 0, rounded down, shape (k,)."""
+        """Return the curve above at an array of epsilons >= 0, rounded down, shape (k,)."""
         return down(self._value(epsilons), roundings=20)
 
     def infinite_mass(self, direction: Direction) -> float:

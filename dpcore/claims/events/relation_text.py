@@ -34,13 +34,13 @@ _OF_PERSONS = _PLAIN | {"unit", "records"}
 
 
 def write_number(value: float) -> str:
-    """Every bit of a float that is a number."""
+    """Return every bit of a float that is a number."""
     need(not math.isnan(value), ContractError, "only numbers can be stored, got nan")
     return float(value).hex()
 
 
 def read_number(text: object) -> float:
-    """The float that `write_number` wrote.
+    """Return the float that `write_number` wrote.
 
     Raises:
         EventTextError: it is not one.
@@ -56,7 +56,7 @@ def read_number(text: object) -> float:
 
 
 def write_adjacency(adjacency: Adjacency) -> dict[str, Any]:
-    """The relation as JSON-ready data; an unbounded radius is null.
+    """Return the relation as JSON-ready data; an unbounded radius is null.
 
     Only a relation of persons or rows has a unit.
 
@@ -77,7 +77,7 @@ def write_adjacency(adjacency: Adjacency) -> dict[str, Any]:
 
 
 def read_adjacency(data: object) -> Adjacency:
-    """The relation that `write_adjacency` wrote.
+    """Return the relation that `write_adjacency` wrote.
 
     Raises:
         EventTextError: it is not one.
@@ -99,7 +99,8 @@ def read_adjacency(data: object) -> Adjacency:
 
 
 def lock_adjacency(adjacency: Adjacency) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The relation in a lock: its own fields, and how many records its unit has, which stand later.
+    """Return the relation in a lock: its own fields, and how many records its unit has, which stand
+    later.
 
     Null represents an unbounded radius.
     """
@@ -114,7 +115,7 @@ def lock_adjacency(adjacency: Adjacency) -> tuple[dict[str, Any], dict[str, Any]
 
 
 def unlock_adjacency(data: Mapping[str, Any]) -> Adjacency:
-    """The relation that `lock_adjacency` wrote among other fields.
+    """Return the relation that `lock_adjacency` wrote among other fields.
 
     Raises:
         LookupError: a field is missing.
@@ -126,7 +127,7 @@ def unlock_adjacency(data: Mapping[str, Any]) -> Adjacency:
 
 
 def _relation(data: Mapping[str, Any], radius: float, persons: str) -> Adjacency:
-    """The relation of stored fields; about persons where `persons` says how many records."""
+    """Return the relation of stored fields; about persons where `persons` says how many records."""
     of_records = _of_records(bool(data["membership"]), radius, bool(data["label"]))
     return of_records.of_persons(data[persons]) if persons in data else of_records
 
@@ -172,7 +173,7 @@ def parse_adjacency(data: object) -> Adjacency:
 
 
 def relation_of(value: object) -> Adjacency:
-    """A relation, or the one that a text or a mapping says as a spec does.
+    """Return a relation, or the one that a text or a mapping says as a spec does.
 
     Raises:
         SpecError: it is none.

@@ -81,7 +81,7 @@ class RenyiEvent(Event, VectorCurve):
         )
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The delta that the divergences imply at an array of epsilons >= 0, shape (k,)."""
+        """Return the delta that the divergences imply at an array of epsilons >= 0, shape (k,)."""
         return renyi_to_delta(np.array(self.orders), np.array(self.divergences), epsilons)
 
     @property
@@ -151,7 +151,9 @@ class CurveEvent(Event, VectorCurve):
         )
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The chords between the points at an array of epsilons >= 0, rounded up, shape (k,)."""
+        """Return the chords between the points at an array of epsilons >= 0, rounded up, shape
+        (k,).
+        """
         knots, deltas = np.array(self.epsilons), np.array(self.deltas)
         right = np.clip(np.searchsorted(knots, epsilons, side="right"), 1, len(knots) - 1)
         low, high = knots[right - 1], knots[right]
@@ -167,11 +169,11 @@ class CurveEvent(Event, VectorCurve):
         return np.asarray(np.where(epsilons >= knots[-1], deltas[-1], value))
 
     def largest_loss(self, direction: Direction) -> float:
-        """The last epsilon, beyond which no finite loss is claimed."""
+        """Return the last epsilon, beyond which no finite loss is claimed."""
         return self.epsilons[-1]
 
     def infinite_mass(self, direction: Direction) -> float:
-        """The last delta, which the curve keeps."""
+        """Return the last delta, which the curve keeps."""
         return self.deltas[-1]
 
     @property

@@ -76,7 +76,7 @@ class TruncatedBatchEvent(CompoundEvent, VectorCurve):
         return self.event.curve.symmetric and self.full.curve.symmetric
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The bound above at an array of epsilons >= 0, rounded up, shape (k,)."""
+        """Return the bound above at an array of epsilons >= 0, rounded up, shape (k,)."""
         # the full batch is charged with probability tau, and only where it costs more
         room = self.event.curve.upper(epsilons, direction)
         increase = np.maximum(self.full.curve.upper(epsilons, direction) - room, 0.0)
@@ -89,5 +89,5 @@ class TruncatedBatchEvent(CompoundEvent, VectorCurve):
         return Claims(pure=larger(room.pure, full.pure), rho=larger(room.rho, full.rho))
 
     def largest_loss(self, direction: Direction) -> float | None:
-        """None: each event has its own."""
+        """Return none: each event has its own."""
         return None

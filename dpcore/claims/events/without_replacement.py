@@ -54,7 +54,7 @@ class WithoutReplacementEvent(CompoundEvent, VectorCurve):
         return self.size / self.records
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The bound above at an array of epsilons >= 0, rounded up, shape (k,)."""
+        """Return the bound above at an array of epsilons >= 0, rounded up, shape (k,)."""
         # q is rounded up and the inner loss down: both raise the bound
         q = min(1.0, up(self._fraction, roundings=1))
         with np.errstate(over="ignore"):
@@ -67,7 +67,7 @@ class WithoutReplacementEvent(CompoundEvent, VectorCurve):
         return np.asarray(np.minimum(up(q * value, roundings=3), 1.0))
 
     def largest_loss(self, direction: Direction) -> float | None:
-        """The base's, moved as the losses are."""
+        """Return the base's, moved as the losses are."""
         if (base := largest_loss(self.event, direction)) is None or base > 500:
             return None
         return up(math.log1p(self._fraction * math.expm1(base)), roundings=6)

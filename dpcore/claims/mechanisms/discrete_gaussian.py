@@ -87,7 +87,7 @@ class DiscreteGaussianEvent(Event, TwoEnds):
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """The curve above with its rounding errors; the same in both directions."""
+        """Return the curve above with its rounding errors; the same in both directions."""
         with np.errstate(over="ignore"):
             cut = epsilons * self.noise_width * (self.noise_width / self.shift) + self.shift / 2
         m = np.floor(np.minimum(cut, 1e15)) + 1
@@ -148,7 +148,7 @@ class DiscreteGaussian(Executed):
         return attrs.evolve(self, noise_width=scale * sensitivity.unit)
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """The tightest of the three claims above that applies."""
+        """Return the tightest of the three claims above that applies."""
         width, tail, adjacency = self.noise_width, sensitivity.unit, sensitivity.adjacency
         if query.real_size == 1 and _EXACT[0] <= width <= _EXACT[1] and tail <= _LIMIT:
             shift = max(1, math.floor(tail))  # two integers differ by an integer
@@ -162,7 +162,7 @@ class DiscreteGaussian(Executed):
         return ZcdpEvent(rho=up(0.5 * (tail / width) ** 2, roundings=3), adjacency=adjacency)
 
     def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> NormalDistribution:
-        """The law itself: nothing is rounded."""
+        """Return the law itself: nothing is rounded."""
         return NormalDistribution(width=self.noise_width, step=1.0)
 
     def refusal(self, query: Query) -> str:

@@ -59,7 +59,9 @@ class DiscreteLaplaceEvent(Event, VectorCurve):
         return float(2 * _error(self._largest))
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve above, rounded up, shape (k,); the largest over three integers near m."""
+        """Return the curve above, rounded up, shape (k,); the largest over three integers near
+        m.
+        """
         rate = 1 / self.noise_scale
         top = self._largest
         w = math.exp(-rate)
@@ -75,7 +77,7 @@ class DiscreteLaplaceEvent(Event, VectorCurve):
         return np.where(epsilons >= top, 0.0, np.minimum(best + _error(epsilons), 1.0))
 
     def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The curve above minus its error bounds, at least 0, shape (k,)."""
+        """Return the curve above minus its error bounds, at least 0, shape (k,)."""
         upper_end = down(self.upper(epsilons, direction), roundings=5000)
         # once for the error that `upper` added, once for the error that it made
         return np.maximum(upper_end - 2 * _error(epsilons), 0.0)
@@ -92,7 +94,7 @@ class DiscreteLaplaceEvent(Event, VectorCurve):
 
 
 def _error(epsilons: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """How far a value may be off: numbers of at most 1, and an exponent that epsilon rounds.
+    """Return how far a value may be off: numbers of at most 1, and an exponent that epsilon rounds.
 
     epsilon - (s - m)/scale errs by 2 u of (s - m)/scale and u of itself: by 2 u epsilon and 3 u of
     itself. An exponential of x <= 0 that is off by 3 u |x| errs by less than 2 u: |x| e^x <= 1/e.
@@ -119,7 +121,7 @@ class DiscreteLaplace(LaplaceNoise):
     rule: ClassVar[tuple[str, ...]] = ("discrete_laplace", "noise_scale")
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """The exact curve for one coordinate, any such pure release for more."""
+        """Return the exact curve for one coordinate, any such pure release for more."""
         scale, adjacency = self.noise_scale, sensitivity.adjacency
         if query.real_size == 1:
             shift = max(1, math.floor(sensitivity.unit))  # two integers differ by an integer
@@ -128,7 +130,7 @@ class DiscreteLaplace(LaplaceNoise):
         return PureEvent(epsilon=up(sensitivity.unit / scale, roundings=3), adjacency=adjacency)
 
     def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> LaplaceDistribution:
-        """The law itself: nothing is rounded."""
+        """Return the law itself: nothing is rounded."""
         return LaplaceDistribution(scale=self.noise_scale, step=1.0)
 
     def refusal(self, query: Query) -> str:

@@ -63,7 +63,7 @@ class Exponential(Choice, Executed):
     def event(
         self, query: Query, sensitivity: Sensitivity, moved: float | None = None
     ) -> ExponentialMechanismEvent:
-        """A choice of bounded range.
+        """Return a choice of bounded range.
 
         Raises:
             ParameterError: the query is complex, or the sensitivity is too far from 1 for a grid.
@@ -137,7 +137,7 @@ _TRIAL = 1 << 62  # the largest exponent of one coin
 
 
 def chosen(behind: Sequence[int], randomness: BernoulliExp, stream: Stream) -> int:
-    """The chosen index.
+    """Return the chosen index.
 
     Args:
         behind: How far each candidate is behind the best one, >= 0, one of them 0; of any size.
@@ -161,7 +161,9 @@ def chosen(behind: Sequence[int], randomness: BernoulliExp, stream: Stream) -> i
 
 
 def _shows_heads(exponent: int, randomness: BernoulliExp, stream: Stream) -> bool:
-    """Whether a coin for the rest of an exponent shows heads: independent randomness multiply."""
+    """Return whether a coin for the rest of an exponent shows heads: independent randomness
+    multiply.
+    """
     while exponent > 0:
         (heads,) = randomness.toss(np.array([min(exponent, _TRIAL)], dtype=np.int64), stream)
         if not heads:

@@ -95,7 +95,7 @@ class Gaussian(Executed):
         return up(math.hypot(self.noise_multiplier * steps, _SMOOTHING), roundings=3)
 
     def noise_distribution(self, query: Query, sensitivity: AnySensitivity) -> NormalDistribution:
-        """A discrete Gaussian on the grid, whose rounding adds half a step."""
+        """Return a discrete Gaussian on the grid, whose rounding adds half a step."""
         if self.noise == "float":
             return NormalDistribution(width=self.noise_std(sensitivity))
         step = self.grid(query, sensitivity).step
@@ -103,7 +103,8 @@ class Gaussian(Executed):
         return NormalDistribution(width=width, step=step, rounding=step / 2)
 
     def event(self, query: Query, sensitivity: AnySensitivity, moved: float | None = None) -> Event:
-        """A Gaussian of mu = 1/noise_multiplier, rounded up; of a law, the mixture over its atoms.
+        """Return a Gaussian of mu = 1/noise_multiplier, rounded up; of a law, the mixture over its
+        atoms.
 
         Where less is moved, mu is in proportion; on the grid, to the movement of rounded values.
 
@@ -155,5 +156,5 @@ class Gaussian(Executed):
 
 
 def _steps(grid: Grid, distance: float) -> float:
-    """A movement in steps of the grid, of the rounded statistic; rounded up."""
+    """Return a movement in steps of the grid, of the rounded statistic; rounded up."""
     return up(float(grid.sensitivity(distance)), roundings=3)

@@ -136,11 +136,13 @@ class L2GammaEvent(Event, TwoEnds):
         return Claims(pure=self.epsilon_0, rho=half_square(self.epsilon_0), renyi=self._renyi)
 
     def largest_loss(self, direction: Direction) -> float | None:
-        """None: the largest loss has probability 0."""
+        """Return none: the largest loss has probability 0."""
         return None
 
     def _renyi(self, orders: Array) -> Array:
-        """The bound above, over a net of tau; at most min(epsilon_0, alpha epsilon_0^2/2)."""
+        """Return the bound above, over a net of tau; at most min(epsilon_0, alpha
+        epsilon_0^2/2).
+        """
         best = np.minimum(self.epsilon_0, orders * half_square(self.epsilon_0))
         d, excess = self.dimension, orders - 1
         square = self.epsilon_0 * self.epsilon_0
@@ -200,7 +202,7 @@ class L2Gamma(Executed):
         return attrs.evolve(self, noise_scale=scale * sensitivity.unit / math.sqrt(query.real_size))
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """The curve of the longest shift; a Laplace event for one coordinate."""
+        """Return the curve of the longest shift; a Laplace event for one coordinate."""
         epsilon = up(sensitivity.unit / self.noise_scale, roundings=3)
         if query.real_size == 1:
             return LaplaceEvent(shift=epsilon, adjacency=sensitivity.adjacency)

@@ -54,7 +54,7 @@ class Laplace(LaplaceNoise):
         return Fraction(self.noise_scale) / Fraction(sensitivity.unit) * steps
 
     def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> LaplaceDistribution:
-        """A Laplace law; on the grid two roundings of half a step each are added."""
+        """Return a Laplace law; on the grid two roundings of half a step each are added."""
         if self.noise == "float":
             return LaplaceDistribution(scale=self.noise_scale)
         step = self.grid(query, sensitivity).step
@@ -64,7 +64,7 @@ class Laplace(LaplaceNoise):
     def event(
         self, query: Query, sensitivity: Sensitivity, moved: float | None = None
     ) -> LaplaceEvent:
-        """A Laplace shifted by l1_sensitivity / noise_scale, rounded up.
+        """Return a Laplace shifted by l1_sensitivity / noise_scale, rounded up.
 
         Raises:
             ParameterError: the sensitivity is too far from 1 for a grid.

@@ -93,7 +93,7 @@ class _OnGrid:
 
 
 def permute_and_flip(scores: NDArray[np.int64], randomness: BernoulliExp, stream: Stream) -> int:
-    """The chosen index.
+    """Return the chosen index.
 
     Args:
         scores: Integers within +-2^61, shape (n,), n >= 1.

@@ -99,7 +99,7 @@ class RandomizedResponse(Mechanism):
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
     ) -> NDArray[Any]:
-        """The reported categories, as floats.
+        """Return the reported categories, as floats.
 
         Raises:
             ContractError: an entry is no category, or `value` has a wrong shape.
@@ -118,7 +118,7 @@ class RandomizedResponse(Mechanism):
 def randomized_response(
     categories: NDArray[np.int64], count: int, epsilon: Fraction | float, stream: Stream
 ) -> NDArray[np.int64]:
-    """One independent response per entry, of the shape of `categories`.
+    """Return one independent response per entry, of the shape of `categories`.
 
     Args:
         categories: The true ones, in range(count).

@@ -60,7 +60,7 @@ class TruncatedLaplaceEvent(Event, VectorCurve):
         need_field(self.truncation <= 0.5, self, "truncation", "a truncation in (0, 1/2]")
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The lesser of the two bounds above at an array of epsilons >= 0, shape (k,)."""
+        """Return the lesser of the two bounds above at an array of epsilons >= 0, shape (k,)."""
         t, delta_0 = self.shift, self.truncation
         # the curve of any (t, delta_0)-DP release, in any dimension
         generic = delta_0 + (1 - delta_0) * response_curve(epsilons, t, 2)
@@ -112,7 +112,7 @@ class TruncatedLaplace(LaplaceNoise):
     truncation: float = attrs.field(validator=_at_most_half)
 
     def steps(self, query: Query, sensitivity: Sensitivity) -> tuple[Fraction, int]:
-        """The noise's scale and its bound, in steps of the grid; the bound is rounded up."""
+        """Return the noise's scale and its bound, in steps of the grid; the bound is rounded up."""
         steps = self.grid(query, sensitivity).sensitivity(sensitivity.unit)
         scale = Fraction(self.noise_scale) / Fraction(sensitivity.unit) * steps
         t = self.event(query, sensitivity).shift
@@ -126,7 +126,7 @@ class TruncatedLaplace(LaplaceNoise):
     def event(
         self, query: Query, sensitivity: Sensitivity, moved: float | None = None
     ) -> TruncatedLaplaceEvent:
-        """A truncated Laplace shifted by l1_sensitivity / noise_scale, rounded up.
+        """Return a truncated Laplace shifted by l1_sensitivity / noise_scale, rounded up.
 
         Raises:
             ParameterError: the sensitivity is too far from 1 for a grid.
@@ -140,7 +140,7 @@ class TruncatedLaplace(LaplaceNoise):
         )
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """An odd multiple of half the grid's step, near the statistic for sure.
+        """Return an odd multiple of half the grid's step, near the statistic for sure.
 
         Raises:
             ReleaseError: the noise is wider than 2^53 steps of the grid.

@@ -49,11 +49,11 @@ class Resources:
         return _START + sum(min(count, 10**300) * cost for count, cost in costs)
 
     def __add__(self, other: Self) -> "Resources":
-        """Both, one after the other, nothing given back."""
+        """Return both, one after the other, nothing given back."""
         return self._with(other, self.memory + other.memory)
 
     def largest(self, other: Self) -> "Resources":
-        """One after the other, the memory given back in between."""
+        """Return one after the other, the memory given back in between."""
         return self._with(other, max(self.memory, other.memory))
 
     # Work and passes always add up. The spool is shared, so that its largest size counts.
@@ -68,7 +68,7 @@ class Resources:
         )
 
     def describe(self) -> str:
-        """The estimate in one clause: memory, disk, seconds, multiplications and passes."""
+        """Return the estimate in one clause: memory, disk, seconds, multiplications and passes."""
         passes = f", {self.passes} {'passes' if self.passes > 1 else 'pass'} over the records"
         disk = f", {in_bytes(self.disk)} of disk" if self.disk else ""
         work = f"{in_powers(self.work)} multiplications{passes if self.passes else ''}"
@@ -106,7 +106,7 @@ class StatesResources(Protocol):
 
 
 def resources_of(component: Any, domain: Domain) -> Resources:
-    """What a component says that it needs; zeros where it says nothing."""
+    """Return what a component says that it needs; zeros where it says nothing."""
     return Resources(
         *(component.resources(domain) if isinstance(component, StatesResources) else ())
     )

@@ -21,7 +21,7 @@ def hold_out_size(records: int, fraction: float) -> int:
 
 
 def part_domain(domain: Domain, adjacency: Adjacency, fraction: float) -> Domain:
-    """The domain of what the learners see, after the hold-out is taken away.
+    """Return the domain of what the learners see, after the hold-out is taken away.
 
     Under a replacement relation the count is exact and public; under add/remove every record is
     kept by a coin of its own and only an upper bound survives. So it does where rows are left out:
@@ -82,7 +82,7 @@ def part_domain(domain: Domain, adjacency: Adjacency, fraction: float) -> Domain
 def evaluated_domain(
     domain: Domain, adjacency: Adjacency, fraction: float, *, scored: bool = False
 ) -> Domain:
-    """What is public about evaluated records: the declared columns, groups, and `predicted`.
+    """Return what is public about evaluated records: the declared columns, groups, and `predicted`.
 
     Args:
         domain: Of the run's records. share: Of them that are in the hold-out.
@@ -126,5 +126,5 @@ def evaluated_domain(
 
 
 def evaluated_adjacency(adjacency: Adjacency) -> Adjacency:
-    """What neighbours among records are among evaluated records."""
+    """Return what neighbours among records are among evaluated records."""
     return REPLACE_ONE if adjacency.replaces else adjacency

@@ -48,11 +48,11 @@ class PlannedQuery:
         )
 
     def at(self, scale: float) -> Self:
-        """The same query with its mechanism's free field set."""
+        """Return the same query with its mechanism's free field set."""
         return attrs.evolve(self, mechanism=self.mechanism.at(scale, self.query, self.taken))
 
     def event(self) -> Event:
-        """What one query costs, with what its sampling spares.
+        """Return what one query costs, with what its sampling spares.
 
         Raises:
             ContractError: the mechanism is not calibrated.
@@ -71,11 +71,11 @@ class PlannedQuery:
         return self._calibrated.noise_distribution(self.query, self.taken)
 
     def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
-        """PRIVATE: what releases of a value spread around."""
+        """PRIVATE: return what releases of a value spread around."""
         return cast(Mechanism, self._calibrated).noiseless(value, query)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields only, without what is computed from them."""
+        """Return the fields only, without what is computed from them."""
         return {
             name: value
             for name, value in vars(self).items()
@@ -119,7 +119,7 @@ class PaidQueries(Protocol):
     def queries(
         self, releases: tuple[str, ...], domain: Domain, adjacency: Adjacency, holdout: float
     ) -> tuple[PlannedQuery, ...]:
-        """Every query, with its noise.
+        """Return every query, with its noise.
 
         Args:
             releases: Names of those that publish a model.
@@ -132,7 +132,7 @@ class PaidQueries(Protocol):
 
 
 def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
-    """What one query costs, with what its sampling spares."""
+    """Return what one query costs, with what its sampling spares."""
     event = mechanism.event(query, sensitivity)
     if query.sampling is None:
         return event
@@ -148,7 +148,7 @@ def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
 
 
 def compose(queries: Iterable[PlannedQuery], accountant: Accountant) -> Accountant:
-    """The accountant after every query, each as often as a record may be in it.
+    """Return the accountant after every query, each as often as a record may be in it.
 
     Raises:
         NoClaimError: an event has no claim that this accountant can add up.
@@ -160,7 +160,7 @@ def compose(queries: Iterable[PlannedQuery], accountant: Accountant) -> Accounta
 
 
 def failure_over_randomness(queries: Iterable[PlannedQuery]) -> float:
-    """The probability, over the public randomness, that some ask's bound does not hold; by
+    """Return the probability, over the public randomness, that some ask's bound does not hold; by
     addition.
     """
     validities = [planned_query.sensitivity.validity for planned_query in queries]

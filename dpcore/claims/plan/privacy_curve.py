@@ -96,7 +96,8 @@ def certified(schedule: Schedule, guarantee: Guarantee) -> Curve:
 
 
 def _compose_covered(schedule: Schedule, guarantee: Guarantee) -> tuple[Accountant, float]:
-    """The locked events composed, and what is left of delta next to failures over the randomness.
+    """Return the locked events composed, and what is left of delta next to failures over the
+    randomness.
 
     Raises:
         ReplayError: `guarantee` is less than the noise costs at least.

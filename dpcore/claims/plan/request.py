@@ -187,7 +187,7 @@ class Request:
         bound: SensitivityBound | None = None,
         **fields: Any,
     ) -> Request:
-        """A request from flat keywords, or one that differs from another by these.
+        """Return a request from flat keywords, or one that differs from another by these.
 
         Args:
             request: What has all other fields; their defaults if None.

@@ -62,7 +62,7 @@ class Scheduled(ABC):
         return Reads.most(planned_query.query.reads for planned_query in self.queries.values())
 
     def public(self, randomness: PublicRandomness) -> Public:
-        """What the learner's public part may know."""
+        """Return what the learner's public part may know."""
         return Public(domain=self.part, randomness=randomness, mu=self.mu)
 
     @property
@@ -71,12 +71,14 @@ class Scheduled(ABC):
         """What a run publishes of it: parameters, statistics, predictions or a function."""
 
     def forecast(self, randomness: PublicRandomness) -> tuple[str, ...]:
-        """How wide its confidence intervals will be, one sentence each, by public facts only."""
+        """Return how wide its confidence intervals will be, one sentence each, by public facts
+        only.
+        """
         return self.learner.forecast(self.public(randomness), self._noise_distributions())
 
     def relative_half_width(self, randomness: PublicRandomness) -> float:
-        """Its widest interval as a proportion of its number's range; 0 where public facts do not
-        say.
+        """Return its widest interval as a proportion of its number's range; 0 where public facts do
+        not say.
         """
         shortage = self.least_records(randomness) / (self.part.at_most or math.inf)
         return max(
@@ -193,7 +195,7 @@ class Schedule:
         )
 
     def find_release(self, name: str) -> Scheduled:
-        """The first release of that name."""
+        """Return the first release of that name."""
         return next(scheduled for scheduled in self.releases if scheduled.name == name)
 
     @property

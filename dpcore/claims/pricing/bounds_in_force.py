@@ -62,7 +62,7 @@ class Bounds:
     def release(
         self, release: Release, mu: float | None, randomness: PublicRandomness
     ) -> Scheduled:
-        """Every planned query with its bound and uncalibrated mechanism; shares sum to 1.
+        """Return every planned query with its bound and uncalibrated mechanism; shares sum to 1.
 
         The first of the learner's bounds that covers the adjacency for every query is taken.
 
@@ -106,7 +106,7 @@ class Bounds:
     def _in_force(
         self, bound: SensitivityBound, release: Release, public: Public
     ) -> tuple[SensitivityBound, dict[str, PlannedQuery]] | Refused:
-        """One bound made definite, with every query under it; or the first refusal."""
+        """Return one bound made definite, with every query under it; or the first refusal."""
         queries = self._queries(release, public)
         if isinstance(queries, Refused):
             return queries
@@ -183,7 +183,7 @@ class Bounds:
         return queries
 
     def _candidates(self, release: Release) -> Iterator[tuple[str, SensitivityBound]]:
-        """The bound that a release is given, else its learner's, in order of preference."""
+        """Return the bound that a release is given, else its learner's, in order of preference."""
         if (bound := release.bound) is not None:
             return iter([(type(bound).__name__, bound)])
         return self.components.of_learner(release.learner)
@@ -236,7 +236,7 @@ class Bounds:
         return attrs.evolve(result, premises=tuple(premises))
 
     def _derived(self, claim: AnySensitivity, bound: SensitivityBound) -> AnySensitivity:
-        """The claim with its derivation; what a bound states without one is its theorem."""
+        """Return the claim with its derivation; what a bound states without one is its theorem."""
         if claim.tree is not None:
             return claim
         return claim.taken(own_distribution(self.components, type(bound)))
@@ -264,7 +264,7 @@ def _explain_unsampled(
 
 
 def scheduled(learner: AnyLearner, queries: Mapping[str, PlannedQuery], **fields: Any) -> Scheduled:
-    """A release of the learner's kind: the one place where the two are distinguished.
+    """Return a release of the learner's kind: the one place where the two are distinguished.
 
     Raises:
         SpecError: the learner is of neither kind, its mechanisms are of the other kind, or a
@@ -322,7 +322,7 @@ class _Claims:
     def claim(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
     ) -> AnySensitivity | Refused:
-        """The claim in the norm of the query's mechanism that costs the least noise."""
+        """Return the claim in the norm of the query's mechanism that costs the least noise."""
         norms = dict.fromkeys((query.distance, *query.norms))
         answers = [
             self.bounds.evaluate(bound, attrs.evolve(query, distance=norm), learner, public)
@@ -348,7 +348,7 @@ class _Claims:
         )
 
     def mechanism(self, query: Query, name: str) -> AnyMechanism:
-        """The mechanism of the query that the run plans as `name`."""
+        """Return the mechanism of the query that the run plans as `name`."""
         return _complete(*self.mechanisms[name], query, name)
 
 
@@ -367,7 +367,7 @@ def _choose_mechanisms(
     has_delta: bool,
     named: Callable[[str], type[AnyMechanism]],
 ) -> dict[str, tuple[AnyMechanism, list[str]]]:
-    """Each query's mechanism, and under which keys the release names it.
+    """Return each query's mechanism, and under which keys the release names it.
 
     One mechanism for all queries answers those that it fits. Where it fits some of them, and where
     the release names none, a query has the usual one.
@@ -420,7 +420,7 @@ def _explain_misfit(mechanism: AnyMechanism, query: Query) -> str:
 
 
 def _complete(mechanism: AnyMechanism, path: list[str], query: Query, name: str) -> AnyMechanism:
-    """The mechanism of the query called `name`, with what the learner supplies filled in."""
+    """Return the mechanism of the query called `name`, with what the learner supplies filled in."""
     reason = _explain_misfit(mechanism, attrs.evolve(query, name=name))
     need(not reason, SpecError, reason, path)
     # The query fills in what the spec leaves open, and changes nothing that the spec sets.

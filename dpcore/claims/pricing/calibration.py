@@ -81,12 +81,12 @@ def calibrate(
 def at_first_guess(
     queries: Sequence[PlannedQuery], epsilon: float, delta: float
 ) -> tuple[PlannedQuery, ...]:
-    """The queries with the noise at which calibration starts its search."""
+    """Return the queries with the noise at which calibration starts its search."""
     return _scale_queries(queries, -math.log2(_guess(epsilon, delta)))
 
 
 def _scale_queries(queries: Sequence[PlannedQuery], log_t: float) -> tuple[PlannedQuery, ...]:
-    """The queries with their free mechanisms set."""
+    """Return the queries with their free mechanisms set."""
     t = 2.0**log_t
     total = math.fsum(
         planned_query.share
@@ -103,7 +103,7 @@ def _scale_queries(queries: Sequence[PlannedQuery], log_t: float) -> tuple[Plann
 
 
 def _guess(epsilon: float, delta: float) -> float:
-    """A mu in the region of the target."""
+    """Return a mu in the region of the target."""
     return gaussian_mu(epsilon, delta) if delta > 0 else epsilon
 
 
@@ -208,7 +208,7 @@ class _Bracketed:
 
 
 def _settle(log_t: float, meets: Callable[[float], bool]) -> float:
-    """The first of log_t, log_t + 2^-48, log_t + 2^-47, ... that meets the budget."""
+    """Return the first of log_t, log_t + 2^-48, log_t + 2^-47, ... that meets the budget."""
     step = 2.0**-48
     # Only towards more noise: what is returned meets the budget.
     while not meets(log_t):
@@ -217,7 +217,7 @@ def _settle(log_t: float, meets: Callable[[float], bool]) -> float:
 
 
 def _reason(queries: Sequence[PlannedQuery], accountant: Accountant, delta: float) -> str:
-    """What the composition does cost, or why it has no price."""
+    """Return what the composition does cost, or why it has no price."""
     try:
         cost = compose(queries, accountant).epsilon(delta).upper
     except NoClaimError as refusal:

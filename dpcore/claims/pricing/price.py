@@ -193,7 +193,7 @@ def _require_names(request: Request) -> None:
 def _bound_groups(
     request: Request, components: Components
 ) -> tuple[PublicRandomness | None, list[list[Scheduled]]]:
-    """The randomness if a bound had to read them, and uncalibrated releases by group."""
+    """Return the randomness if a bound had to read them, and uncalibrated releases by group."""
     mu = request.budget.mu
 
     def evaluate(randomness: PublicRandomness) -> list[list[Scheduled]]:
@@ -249,7 +249,7 @@ def _check_over_randomness(
 
 
 def _accountant(request: Request) -> Accountant:
-    """The accountant asked for, or the core's own.
+    """Return the accountant asked for, or the core's own.
 
     Raises:
         SpecError: it is about another relation.
@@ -265,7 +265,7 @@ def _accountant(request: Request) -> Accountant:
 
 
 def _calibrate_groups(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Schedule:
-    """Every group with noise that meets the budget together with its paid evaluation."""
+    """Return every group with noise that meets the budget together with its paid evaluation."""
     request, accountant = bounded.request, bounded.accountant
     delta = request.budget.delta_with(bounded.gamma)
     # A target in zCDP is met in zCDP; the run's accountant then states its epsilon.
@@ -344,7 +344,7 @@ def find_fault(
 
 
 def _exceeds(request: Request, queries: Sequence[PlannedQuery], goal: Accountant) -> bool:
-    """Whether asks whose noise is given cost more than there is."""
+    """Return whether asks whose noise is given cost more than there is."""
     try:
         cost = compose(queries, goal).epsilon(request.budget.delta).upper
     except NoClaimError:
@@ -354,7 +354,7 @@ def _exceeds(request: Request, queries: Sequence[PlannedQuery], goal: Accountant
 
 
 def _unpriced(queries: Sequence[PlannedQuery], goal: Accountant) -> bool:
-    """Whether a query has no price, or one that the accountant cannot add up."""
+    """Return whether a query has no price, or one that the accountant cannot add up."""
     try:
         for planned_query in queries:
             goal.compose(

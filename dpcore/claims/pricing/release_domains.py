@@ -13,7 +13,7 @@ from dpcore.learner import Learner, Model, ScoringModel, promises
 
 
 def domain_and_adjacency(request: Request, release: Release) -> tuple[Domain, Adjacency]:
-    """The domain of a release's records, and what neighbours are among them.
+    """Return the domain of a release's records, and what neighbours are among them.
 
     The learners' part; of a release `of` another one, evaluated records.
 
@@ -35,7 +35,7 @@ def domain_and_adjacency(request: Request, release: Release) -> tuple[Domain, Ad
 
 
 def plan_evaluation(request: Request, group: Sequence[Scheduled]) -> tuple[PlannedQuery, ...]:
-    """What is asked of the hold-out about a group of releases; nothing without a paid
+    """Return what is asked of the hold-out about a group of releases; nothing without a paid
     evaluation.
     """
     if request.evaluation is None:

@@ -45,7 +45,7 @@ def statement(
     gamma: float,
     components: Components,
 ) -> Guarantee:
-    """What a run of a schedule guarantees.
+    """Return what a run of a schedule guarantees.
 
     Args:
         kind: What it publishes.
@@ -79,7 +79,7 @@ def state_guarantee(
     accountant: str,
     distributions: Mapping[str, str],
 ) -> Guarantee:
-    """What a run guarantees at an epsilon that is already known: no event is composed.
+    """Return what a run guarantees at an epsilon that is already known: no event is composed.
 
     Args:
         epsilon: The upper end, at what is left of delta next to gamma.
@@ -118,7 +118,7 @@ def state_guarantee(
 
 
 def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
-    """What the claim rests on, all of it accepted by name.
+    """Return what the claim rests on, all of it accepted by name.
 
     Raises:
         NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
@@ -172,7 +172,7 @@ def _find_resting(schedule: Schedule, name: str) -> int:
 
 
 def publication(releases: Iterable[Scheduled], evaluation: PaidQueries | None) -> ReleaseKind:
-    """What a run publishes.
+    """Return what a run publishes.
 
     Raises:
         SpecError: some functions are asked and others are not, or a paid evaluation needs a
@@ -290,7 +290,7 @@ def _components(schedule: Schedule, accountant: Accountant) -> Iterable[Any]:
 
 
 def _query_guarantees(schedule: Schedule) -> Iterator[QueryGuarantee]:
-    """What holds of each query's arithmetic, in the order of the schedule's asks."""
+    """Yield what holds of each query's arithmetic, in the order of the schedule's asks."""
     groups = [(item.name, (*item.queries.values(),), item.premises) for item in schedule.releases]
     # A paid evaluation is about all models, so that it rests on what any of them rests on.
     of_all = tuple(dict.fromkeys(text for _, _, premises in groups for text in premises))
@@ -320,7 +320,7 @@ def _query_guarantees(schedule: Schedule) -> Iterator[QueryGuarantee]:
 
 
 def _is_choice(mechanism: AnyMechanism) -> bool:
-    """Whether it publishes which of several values it chose."""
+    """Return whether it publishes which of several values it chose."""
     if mechanism.needs.additive:
         return False
     # Their noise is imported with them.

@@ -92,14 +92,16 @@ Claim = AnySensitivity | Refused
 
 
 def bound_relation(adjacency: Adjacency) -> Adjacency:
-    """The relation of a theorem's own step: of a person's records, one that comes or goes."""
+    """Return the relation of a theorem's own step: of a person's records, one that comes or
+    goes.
+    """
     return ADD_REMOVE if adjacency.varies else adjacency
 
 
 def unit_claim(
     query: Query, learner: AnyLearner, adjacency: Adjacency, claim: Callable[[Adjacency], Claim]
 ) -> Claim:
-    """What a bound claims of the unit of a relation, or why it claims nothing.
+    """Return what a bound claims of the unit of a relation, or why it claims nothing.
 
     Args:
         query: As planned.
@@ -122,7 +124,7 @@ def explain_unpriced(adjacency: Adjacency, mechanism: AnyMechanism) -> str:
 
 
 def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], Claim]) -> Claim:
-    """What a bound about records claims about persons.
+    """Return what a bound about records claims about persons.
 
     Args:
         query: As planned.
@@ -193,7 +195,7 @@ def _ask_bound(
 
 
 def _check_step(claim: Claim, relation: Adjacency, many: str) -> Sensitivity | Refused:
-    """A claim about one record of which several steps can be made."""
+    """Return a claim about one record of which several steps can be made."""
     if isinstance(claim, Refused):
         return Refused(f"{claim.reason} (of one record, {relation}; {many} need that)")
     if not claim.adjacency.covers(relation):
@@ -214,7 +216,7 @@ def _check_step(claim: Claim, relation: Adjacency, many: str) -> Sensitivity | R
 
 
 def _larger_range(first: Sensitivity, second: Sensitivity) -> float | None:
-    """The larger range of two claims; None where both are twice the value, as is implied."""
+    """Return the larger range of two claims; None where both are twice the value, as is implied."""
     if first.range is None and second.range is None:
         return None
     return max(2 * step.value if step.range is None else step.range for step in (first, second))
@@ -223,7 +225,9 @@ def _larger_range(first: Sensitivity, second: Sensitivity) -> float | None:
 def _take_steps(
     claim: Sensitivity, steps: int, adjacency: Adjacency, tree: Mapping[str, Any] | None
 ) -> Sensitivity:
-    """The claim of a path of so many steps, rounded up; derived where one rule derives each."""
+    """Return the claim of a path of so many steps, rounded up; derived where one rule derives
+    each.
+    """
     full_path = times(claim.value, steps)
     # Any two outputs are within twice the bound, by way of 0, whatever lies between them.
     if claim.covers_fallback and claim.range is None:
@@ -257,14 +261,15 @@ def times(value: float, steps: int) -> float:
 
 
 def clips_persons(query: Query) -> TypeGuard[SumQuery]:
-    """Whether what a person adds is clipped."""
+    """Return whether what a person adds is clipped."""
     return isinstance(query, SumQuery) and query.sum.person is not None
 
 
 def of_clipped_persons(
     query: SumQuery, learner: AnyLearner, adjacency: Adjacency, claim: Callable[[Adjacency], Claim]
 ) -> Claim:
-    """The sensitivity of a query that clips persons; refused where the theorem does not hold.
+    """Return the sensitivity of a query that clips persons; refused where the theorem does not
+    hold.
 
     Args:
         query: As planned.
@@ -303,7 +308,7 @@ def of_clipped_persons(
 
 
 def _clipped_tree(query: SumQuery, adjacency: Adjacency, learner: SummingLearner) -> dict[str, Any]:
-    """The theorem about clipped persons as a rule of `dpcore-verify`."""
+    """Return the theorem about clipped persons as a rule of `dpcore-verify`."""
     declaration = query.sum
     assert declaration.person is not None, "the query clips persons"
     # Of a sum that is turned into another vector, the clip by itself is a bound.
@@ -341,7 +346,7 @@ def _bound_length(clipped_sum: Sum, records: int, is_turned: bool) -> tuple[floa
 
 
 def _bound_replacement(length: float, query: SumQuery) -> float:
-    """What a replaced person moves, of whom none adds more than `length`; rounded up."""
+    """Return what a replaced person moves, of whom none adds more than `length`; rounded up."""
     # No entry of either vector is negative and none exceeds L: nor does any difference of them.
     if query.sum.sign == "non_negative" and (
         query.distance is Distance.LINF or query.real_size == 1

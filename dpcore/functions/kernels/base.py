@@ -25,7 +25,9 @@ class Kernel(ABC):
 
     @abstractmethod
     def error(self, domain: Domain) -> float:
-        """How far a computed K(x, y) may lie from the exact one, for any two rows of the domain."""
+        """Return how far a computed K(x, y) may lie from the exact one, for any two rows of the
+        domain.
+        """
 
     @abstractmethod
     def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -66,7 +68,8 @@ class UnitKernel(Kernel):
 
 
 def triangle(kernel: Kernel, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The lower triangle of K(x_i, x_j), shape (n, n), in Fortran order; what is above is not set.
+    """Return the lower triangle of K(x_i, x_j), shape (n, n), in Fortran order; what is above is
+    not set.
 
     Whole blocks of columns from the diagonal down, so that half of the entries are computed.
     """

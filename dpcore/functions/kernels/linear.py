@@ -18,7 +18,7 @@ class LinearKernel(Kernel):
         return up(domain.feature_norm, roundings=5000)
 
     def error(self, domain: Domain) -> float:
-        """A sum of p products errs by at most 2 p u |x| |y| (Higham 2002, (3.5))."""
+        """Return a sum of p products errs by at most 2 p u |x| |y| (Higham 2002, (3.5))."""
         return gamma(2 * domain.width) * self.norm(domain) ** 2
 
     def diagonal(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:

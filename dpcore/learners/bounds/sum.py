@@ -88,7 +88,7 @@ def moved_by_sum(query: Query) -> ByRelation:
 
 
 def _replacement_movement(declaration: Sum, query: Query) -> float:
-    """What a replacement moves at most; rounded up."""
+    """Return what a replacement moves at most; rounded up."""
     clip = declaration.clip
     # Entries of both contributions lie in [0, C], so that no entry moves by more than C.
     if declaration.sign == "non_negative" and (

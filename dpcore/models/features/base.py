@@ -42,7 +42,8 @@ class Features(ABC):
         """Features of encoded rows, shape (n, p) to (n, width); each row at most `norm` long."""
 
     def columns(self, encoded: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        """The same features a block of columns at a time, for fits that never hold all of them.
+        """Yield the same features a block of columns at a time, for fits that never hold all of
+        them.
 
         Blocks of shape (n, b), from the first column to the last, to within rounding; a map
         overrides it where it can do with less than n times `width` numbers at once.

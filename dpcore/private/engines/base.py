@@ -143,7 +143,7 @@ class Engine(AbstractContextManager["Engine"]):
 
     @abstractmethod
     def total(self, task: Task) -> Folded:
-        """PRIVATE: the sum of `task.part` over blocks of the selected records.
+        """PRIVATE: return the sum of `task.part` over blocks of the selected records.
 
         However records are cut into blocks, and in whatever order these are added, it is the same.
 

@@ -34,7 +34,8 @@ class EngineChoice(ABC):
     memory: int | None = None
 
     def explain(self, workload: Workload) -> tuple[str, ...]:
-        """What it would ask in a language of its own, one text each; nothing where it runs Python.
+        """Return what it would ask in a language of its own, one text each; nothing where it runs
+        Python.
 
         Raises:
             RequestError: it cannot say what the plan asks.

@@ -154,7 +154,7 @@ _FEWEST = 64  # records of a block, where memory is limited
 
 
 def usable_threads() -> int:
-    """The number of processors that this process may use, at least 1."""
+    """Return the number of processors that this process may use, at least 1."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -314,7 +314,7 @@ class LocalEngine(Engine):
     def _run_threads(
         self, work: Callable[[], Folded], stop: threading.Event, count: int
     ) -> list[Folded]:
-        """What every thread finds; where one fails, or a signal comes, the others stop."""
+        """Return what every thread finds; where one fails, or a signal comes, the others stop."""
         if count <= 1:
             return [work()]
         from concurrent.futures import ThreadPoolExecutor  # small data need none
@@ -340,7 +340,7 @@ class LocalEngine(Engine):
         return records.take(np.flatnonzero(selection))
 
     def _blocks_of(self, split: Selection) -> _Blocks:
-        """The blocks of a split, cut out at its first use and kept for later asks."""
+        """Return the blocks of a split, cut out at its first use and kept for later asks."""
         need(self._by_split, ContractError, "the engine holds no records")
         if split not in self._by_split:
             # Each block keeps its places in the source, so later samples choose the same records.
@@ -360,7 +360,7 @@ class LocalEngine(Engine):
 
 
 def _fold_block(task: Task, records: Records, stop: threading.Event) -> Folded:
-    """What a block adds; where it fails, the other threads stop.
+    """Return what a block adds; where it fails, the other threads stop.
 
     Raises:
         BlockError: it fails.

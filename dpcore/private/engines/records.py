@@ -37,7 +37,7 @@ class EngineRecords:
         return "EngineRecords(private)"
 
     def fold(self, part: Callable[[Records], Folded], zero: Folded, rows: int) -> Folded:
-        """The sum of `part` over blocks, as `Records.fold`."""
+        """Return the sum of `part` over blocks, as `Records.fold`."""
         task = Task(
             part=_InPieces(part, zero, rows), zero=zero, split=self.split, sample=self.sample
         )
@@ -50,7 +50,7 @@ class EngineRecords:
         raise EngineError(f"the engine failed after records were opened ({reason})")
 
     def sampled(self, sample: Selection) -> "EngineRecords":
-        """What one query sees of them; `len` stays that of the learners' share."""
+        """Return what one query sees of them; `len` stays that of the learners' share."""
         return attrs.evolve(self, sample=sample)
 
     def __getattr__(self, name: str) -> NoReturn:

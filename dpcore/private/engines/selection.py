@@ -33,7 +33,7 @@ class Selection(ABC):
 
     @abstractmethod
     def contains(self, first: int, count: int) -> NDArray[np.bool_]:
-        """Whether each of the places first, ..., first + count - 1 belongs to it."""
+        """Return whether each of the places first, ..., first + count - 1 belongs to it."""
 
 
 @attrs.frozen(repr=False)
@@ -55,7 +55,7 @@ class Complement(Selection):
     out: Selection
 
     def contains(self, first: int, count: int) -> NDArray[np.bool_]:
-        """Whether each place is not in the other selection, shape (count,)."""
+        """Return whether each place is not in the other selection, shape (count,)."""
         return ~self.out.contains(first, count)
 
 
@@ -72,7 +72,9 @@ class _From(Selection):
 
 
 def counted_from(start: int, selection: Selection) -> Selection:
-    """The same records where the one at place `start` of the source is counted as the first."""
+    """Return the same records where the one at place `start` of the source is counted as the
+    first.
+    """
     return EVERYTHING if isinstance(selection, Everything) else _From(selection, start)
 
 
@@ -147,7 +149,7 @@ class Smallest(Selection):
 
     @classmethod
     def of(cls, words: Words, size: int, places: int, among: Selection = EVERYTHING) -> Smallest:
-        """A uniform subset of `size` of the places below `places` that are in `among`.
+        """Return a uniform subset of `size` of the places below `places` that are in `among`.
 
         Places that are not in `among` may be in the selection all the same: take both.
 
@@ -171,7 +173,7 @@ def _chunks(places: int) -> list[tuple[int, int]]:
 
 
 def _largest(words: Words, start: int, size: int, places: int, among: Selection) -> int | None:
-    """The size-th smallest word; None where the next one equals it."""
+    """Return the size-th smallest word; None where the next one equals it."""
     shift = np.uint64(64 - _TOP)
     counts = np.zeros(1 << _TOP, dtype=np.int64)
     for chunk_start, count in _chunks(places):

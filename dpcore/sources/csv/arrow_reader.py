@@ -53,7 +53,7 @@ def by_arrow(chunk: bytes, form: Dialect) -> ParsedChunk:
 
 
 def _faulty_lines(chunk: bytes, layout: Structure, form: Dialect) -> list[int]:
-    """The doubtful frames that are no records.
+    """Return the doubtful frames that are no records.
 
     Raises:
         LineError: at the first of them, unless the reading is total.
@@ -69,7 +69,7 @@ def _faulty_lines(chunk: bytes, layout: Structure, form: Dialect) -> list[int]:
 
 
 def _mask_lines(chunk: bytes, layout: Structure, faults: NDArray[np.bool_], form: Dialect) -> bytes:
-    """The chunk with lines of empty cells in place of faulty frames, or without these."""
+    """Return the chunk with lines of empty cells in place of faulty frames, or without these."""
     empty = b'""' + form.delimiter.encode() * (form.width - 1) + b"\n"  # of one cell, no empty line
     substitute = empty if form.keep else b""
     parts, resume = [], 0
@@ -81,7 +81,7 @@ def _mask_lines(chunk: bytes, layout: Structure, faults: NDArray[np.bool_], form
 
 
 def _convert(chunk: bytes, layout: Structure, form: Dialect) -> dict[str, Any] | None:
-    """The wanted columns; None where pyarrow fails on texts too."""
+    """Return the wanted columns; None where pyarrow fails on texts too."""
     # Pyarrow takes `1.` for a number, and the grammar does not: such columns stay texts.
     bare = bare_points(chunk, form.decimal)
     spoiled = layout.columns_at(bare, form.width) if bare.size else set()
@@ -100,7 +100,7 @@ def _convert(chunk: bytes, layout: Structure, form: Dialect) -> dict[str, Any] |
 
 
 def _has_nan(column: Any) -> bool:
-    """Whether a column of numbers holds one that is none, other than a null."""
+    """Return whether a column of numbers holds one that is none, other than a null."""
     import pyarrow
     from pyarrow import compute
 

@@ -152,7 +152,9 @@ class AmbiguousError(Exception):
 
 
 def comma(cell: str) -> str:
-    """A cell with the decimal comma turned into a point; a number with a point becomes none."""
+    """Return a cell with the decimal comma turned into a point; a number with a point becomes
+    none.
+    """
     return f"{cell} (ambiguous)" if ambiguous(cell) else cell.replace(",", ".")
 
 
@@ -216,7 +218,7 @@ def require_columns(source: str, names: list[str], columns: tuple[str, ...]) -> 
 
 
 def _way_out(names: list[str], declared: tuple[str, ...]) -> str:
-    """What the header lacks, in declared names only."""
+    """Return what the header lacks, in declared names only."""
     # Only declared names are shown, since the first line may be a record.
     if not {*names} & {*declared}:
         return "; no declared column is in the first line, which must be the header"

@@ -42,7 +42,8 @@ _TOKENS = re.compile(rb'"+|\n')
 
 
 def frame_breaks(chunk: bytes, delimiter: str) -> tuple[NDArray[np.intp], int]:
-    """The line feeds at which the frames of whole lines end, and how many of them are certain.
+    """Return the line feeds at which the frames of whole lines end, and how many of them are
+    certain.
 
     The others end lines of a frame that goes on behind the chunk, or lines only if it never ends.
     """
@@ -95,7 +96,7 @@ def _quote_runs(
 
 
 def _equals(codes: NDArray[np.uint8], starts: NDArray[np.intp], text: bytes) -> NDArray[np.bool_]:
-    """Whether these bytes stand from each of these places on."""
+    """Return whether these bytes stand from each of these places on."""
     result = np.ones(starts.size, np.bool_)
     for offset, code in enumerate(text):
         result &= codes.take(starts + offset, mode="clip") == code
@@ -130,7 +131,7 @@ def walk_frames(file: BinaryIO, start: int, delimiter: str) -> Iterator[tuple[in
 def _walk_until_failure(
     file: BinaryIO, start: int, delimiter: str
 ) -> Generator[tuple[int, bool], None, int | None]:
-    """The same until a frame of several lines fails; gives the line at which it does."""
+    """Yield the same until a frame of several lines fails; gives the line at which it does."""
     marks = (delimiter.encode(), b"\n")
     file.seek(start)
     # The line end before the first line; `base` is where the buffer is in the file.
@@ -208,7 +209,7 @@ def by_lines(chunk: bytes, form: Dialect) -> ParsedChunk:
 def _records(
     parsed_lines: Iterable[lines.Line], form: Dialect
 ) -> tuple[list[list[str]], list[bool]]:
-    """The cells of every record, and which of them represent a faulty frame."""
+    """Return the cells of every record, and which of them represent a faulty frame."""
     rows, faulty = [], []
     empty_row = [""] * form.width
     for number, line in enumerate(parsed_lines):

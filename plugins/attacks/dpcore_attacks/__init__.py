@@ -48,7 +48,7 @@ provides = {
 
 
 def __getattr__(name: str) -> Any:
-    """What tests of other libraries import, from where it is defined."""
+    """Return what tests of other libraries import, from where it is defined."""
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_PUBLIC[name]), name)

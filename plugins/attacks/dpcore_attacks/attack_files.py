@@ -32,7 +32,7 @@ class AttackLine:
 
 
 def read_attacks(files: Sequence[Path], lock: Lock) -> tuple[AttackLine, ...]:
-    """Every line of files of attacks that are about a locked plan.
+    """Return every line of files of attacks that are about a locked plan.
 
     Raises:
         SpecError: a file is missing, something else, or of another plan only.

@@ -100,7 +100,7 @@ def record(findings: Iterable[Finding], registry: Registry, today: datetime.date
 
 
 def lookup(case: Case, registry: Registry) -> Attack | None:
-    """What is known of a case's bound at the versions in use, or None.
+    """Return what is known of a case's bound at the versions in use, or None.
 
     A smaller replacement relation falls back to attacks under replace-one, of which it is a part.
     """

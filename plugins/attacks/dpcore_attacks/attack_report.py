@@ -63,7 +63,7 @@ def attack_report(
     lock: Lock | None,
     today: datetime.date,
 ) -> dict[str, Any]:
-    """A search as plain data, for JSON."""
+    """Return a search as plain data, for JSON."""
     # The keys are those of `AttackReport`, which reads the file back.
     return {
         "plan": None if lock is None else plan_digest(lock),

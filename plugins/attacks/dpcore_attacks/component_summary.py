@@ -79,13 +79,13 @@ class ComponentSummary:
     example: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The summary as plain data, for JSON."""
+        """Return the summary as plain data, for JSON."""
         fields = [attrs.asdict(f) | {"calibrated": f.is_calibrated} for f in self.fields]
         return attrs.asdict(self) | {"fields": fields}
 
 
 def summaries(name: str, registry: Registry, kind: str | None = None) -> list[ComponentSummary]:
-    """A summary for each component of a name: an event and a mechanism may share one.
+    """Return a summary for each component of a name: an event and a mechanism may share one.
 
     Args:
         kind: Of that kind only, as messages call it.
@@ -134,7 +134,7 @@ class _Describer:
         return self.registry.component(self.kind, self.name)
 
     def summary(self) -> ComponentSummary:
-        """What every kind has, and what this kind has also."""
+        """Return what every kind has, and what this kind has also."""
         component = self.component
         summary = ComponentSummary(
             name=self.name,
@@ -162,7 +162,7 @@ class _Describer:
         return attrs.evolve(summary, example_name=shortest.name, example=shortest.text)
 
     def _known(self) -> dict[str, Any]:
-        """What the matrix says of the component."""
+        """Return what the matrix says of the component."""
         facts = dict(self.matrix.summaries[self.kind.name][self.name])
         facts |= {key: tuple(facts[key]) for key in ("norms", "relations", "samplings")}
         name = facts["example_name"]
@@ -188,7 +188,7 @@ class _Describer:
         return self.name in self.registry.load(plugin).of(self.kind)
 
     def _is_named_in(self, example: Example) -> bool:
-        """Whether a spec names it where a component of its kind is."""
+        """Return whether a spec names it where a component of its kind is."""
         keys = {self.kind.name, self.kind.plural, self.kind.definition}
         return any(key in keys and self.name in _names(entry) for key, entry in _walk(example.spec))
 
@@ -230,7 +230,7 @@ class _Describer:
         }
 
     def _samplings(self) -> Iterator[str]:
-        """Those with which sums are priced, and under which relations."""
+        """Yield those with which sums are priced, and under which relations."""
         for sampling in _SAMPLINGS:
             learner = _SampledSum(sampling=sampling)
             # A learner of no plugin: its request comes from defaults only.
@@ -243,7 +243,9 @@ class _Describer:
                 yield f"{type(sampling).__name__} ({', '.join(pair.relations)})"
 
     def _with(self, pair: Fit) -> str:
-        """The shortest example of a learner that fits, with this mechanism; empty if unpriced."""
+        """Return the shortest example of a learner that fits, with this mechanism; empty if
+        unpriced.
+        """
         if not pair.relations or pair.assumptions:
             return ""
         learner = self.registry.component(LEARNER, pair.name)
@@ -314,7 +316,9 @@ class _Describer:
         }
 
     def _events_file(self) -> str:
-        """A file for `dpcore account` with the event only; empty where a field is no number."""
+        """Return a file for `dpcore account` with the event only; empty where a field is no
+        number.
+        """
         event = _plain_event(self.component)
         fields = {} if event is None else attrs.asdict(event, recurse=False)
         adjacency = fields.pop("adjacency", None)
@@ -352,7 +356,7 @@ class _SampledSum(PlainMoments):
     sampling: Sampling = _SAMPLINGS[0]
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The query of plain moments, asked a few times."""
+        """Return the query of plain moments, asked a few times."""
         (query,) = super().queries(public)
         scheme = self.sampling
         if isinstance(scheme, WithoutReplacement) and public.domain.at_most:
@@ -361,7 +365,7 @@ class _SampledSum(PlainMoments):
 
 
 def _walk(spec: Spec) -> Iterator[tuple[str, Any]]:
-    """Every key of a spec with what is there, at any depth."""
+    """Yield every key of a spec with what is there, at any depth."""
     nodes: list[Any] = [spec.text]
     for node in nodes:
         if isinstance(node, Mapping):
@@ -371,7 +375,7 @@ def _walk(spec: Spec) -> Iterator[tuple[str, Any]]:
 
 
 def _names(entry: Any) -> set[Any]:
-    """The names of components that an entry may give: alone, of a mapping, of each query."""
+    """Return the names of components that an entry may give: alone, of a mapping, of each query."""
     if isinstance(entry, str):
         return {entry}
     if isinstance(entry, Mapping):
@@ -380,13 +384,15 @@ def _names(entry: Any) -> set[Any]:
 
 
 def _plain_event(event_type: type[Any]) -> Any:
-    """An event of a class, from defaults or among the core's own, or None."""
+    """Return an event of a class, from defaults or among the core's own, or None."""
     plain = [*instances(event_type), *core_events()]
     return next((event for event in plain if type(event) is event_type), None)
 
 
 def _composition(accountant: type[Any], event_type: type[Any], name: str, kind: Kind) -> Fit | None:
-    """Whether an accountant composes two plain events of a class; None where none can be made."""
+    """Return whether an accountant composes two plain events of a class; None where none can be
+    made.
+    """
     event = _plain_event(event_type)
     if event is None:
         return None

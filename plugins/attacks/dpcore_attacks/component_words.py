@@ -39,14 +39,16 @@ class Field:
 
 
 def first_sentence(component: type[Any]) -> str:
-    """The first sentence of its docstring, on one line."""
+    """Return the first sentence of its docstring, on one line."""
     text = inspect.cleandoc(component.__doc__ or "").split("\n\n")[0]
     first = _SENTENCE.match(text)
     return " ".join((first[0] if first else text).split())
 
 
 def source_of(component: type[Any]) -> str:
-    """The attribute `source`, or what the docstring of the class or its module names as one."""
+    """Return the attribute `source`, or what the docstring of the class or its module names as
+    one.
+    """
     attribute = inspect.getattr_static(component, "source", "")
     if isinstance(attribute, str) and attribute:
         return attribute
@@ -59,7 +61,7 @@ def source_of(component: type[Any]) -> str:
 
 
 def fields_of(component: type[Any]) -> Iterator[Field]:
-    """Its fields as a spec writes them; none of a class without fields."""
+    """Yield its fields as a spec writes them; none of a class without fields."""
     if not attrs.has(component):
         return
     texts = arguments(component)

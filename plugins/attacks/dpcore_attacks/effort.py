@@ -41,7 +41,8 @@ class Effort:
     draws: int = attrs.field(default=3_000, validator=positive_integer)
 
     def times(self, factor: float) -> Effort:
-        """Every count times `factor`, none below 1 pair, 100 samples, 300 transcripts, 1000 draws.
+        """Return every count times `factor`, none below 1 pair, 100 samples, 300 transcripts, 1000
+        draws.
 
         With fewer than these, statistical checks could find next to nothing.
 
@@ -60,7 +61,7 @@ class Effort:
         return Effort(**{name: max(_LEAST[name], round(factor * n)) for name, n in counts.items()})
 
     def share(self, parts: int) -> Effort:
-        """An equal part, for each of so many claims, of what is counted of all together."""
+        """Return an equal part, for each of so many claims, of what is counted of all together."""
         # Transcripts and draws are counted for each check, so that they are not divided.
         return attrs.evolve(
             self,

@@ -14,7 +14,7 @@ from dpcore_attacks.audits.audit_file import audit_path, of_plan
 def _names(
     plan: Plan, registry: Registry, is_listed: Callable[[Attack | None], bool]
 ) -> Iterable[str]:
-    """The names of bounds, each once, by what is known of attacks on them."""
+    """Return the names of bounds, each once, by what is known of attacks on them."""
     cases = [Case.of(plan, scheduled) for scheduled in plan.schedule.releases]
     return dict.fromkeys(
         type(case.bound).__name__ for case in cases if is_listed(lookup(case, registry))
@@ -43,7 +43,7 @@ class KnownAttacks(Evidence):
         yield from _names(plan, registry, lambda attack: attack is None)
 
     def of_runs(self, spec: Path, lock: Lock) -> Iterator[str]:
-        """The latest audit, and how many refuted the plan."""
+        """Yield the latest audit, and how many refuted the plan."""
         audits = of_plan(audit_path(spec), lock)
         if not audits:
             yield "No audit has been run for this exact plan. `dpcore audit SPEC` runs one."

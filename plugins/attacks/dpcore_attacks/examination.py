@@ -101,11 +101,11 @@ class Examination:
         self.findings: list[Finding] = []
 
     def verdicts(self) -> Iterator[Verdict]:
-        """All of them, as they come; findings of attacks are kept on the way."""
+        """Return all of them, as they come; findings of attacks are kept on the way."""
         return chain.from_iterable(self.stages())
 
     def stages(self) -> Iterator[Iterator[Verdict]]:
-        """The verdicts of one stage after the other, those first that cost least work."""
+        """Yield the verdicts of one stage after the other, those first that cost least work."""
         choice = self._selection
         example_verdicts: list[Verdict] = []
         examples = price_examples(
@@ -281,7 +281,7 @@ def _changed(verdicts: Iterable[Verdict], change: str) -> Iterator[Verdict]:
 
 
 def _uses(run: Priced, classes: Collection[type[Any]]) -> bool:
-    """Whether a release of an example is made of one of these."""
+    """Return whether a release of an example is made of one of these."""
     for scheduled in run.plan.schedule.releases:
         parts: list[object] = [scheduled.learner, scheduled.release.bound]
         parts += [planned_query.mechanism for planned_query in scheduled.queries.values()]
@@ -301,7 +301,7 @@ def _domains(subjects: Subjects) -> list[Domain]:
 
 
 def _audits(effort: Effort) -> Effort:
-    """What of an effort goes into audits of examples."""
+    """Return what of an effort goes into audits of examples."""
     pairs, samples = _AUDITS
     return attrs.evolve(
         effort,

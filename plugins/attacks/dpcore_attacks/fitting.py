@@ -93,7 +93,7 @@ class Example:
         return self.spec.path.read_text("utf-8")
 
     def plan(self) -> Plan | None:
-        """Its plan; None where it has no price."""
+        """Return its plan; None where it has no price."""
         try:
             return self.spec.price(PublicRandomness(1))
         except DpcoreError:
@@ -101,7 +101,9 @@ class Example:
 
 
 def examples(registry: Registry) -> Iterator[Example]:
-    """The examples of all admitted plugins, the shortest first; what cannot be read is none."""
+    """Yield the examples of all admitted plugins, the shortest first; what cannot be read is
+    none.
+    """
     specs = []
     for name, path in shipped(registry, "examples").items():
         try:
@@ -114,7 +116,8 @@ def examples(registry: Registry) -> Iterator[Example]:
 def small_request(
     learner: type[AnyLearner], shelf: list[Example]
 ) -> tuple[Request, Release] | None:
-    """A request with a release of a learner's class: of the shortest example, or from defaults.
+    """Return a request with a release of a learner's class: of the shortest example, or from
+    defaults.
 
     Examples about single records come before those about persons, for which less is proved.
     """
@@ -146,7 +149,7 @@ def small_request(
 def pair_request(
     request: Request, release: Release, mechanism: AnyMechanism | None, relation: Adjacency
 ) -> Request:
-    """One release of a request with another mechanism, under another relation.
+    """Return one release of a request with another mechanism, under another relation.
 
     Raises:
         ParameterError: the domain does not go with the relation.
@@ -171,14 +174,18 @@ def pair_request(
 
 
 def _largest(budget: PrivacyBudget) -> PrivacyBudget:
-    """The budget, raised to `BUDGET` where it is smaller: no example fails for want of any."""
+    """Return the budget, raised to `BUDGET` where it is smaller: no example fails for want of
+    any.
+    """
     return PrivacyBudget(
         epsilon=max(budget.epsilon, BUDGET.epsilon), delta=max(budget.delta, BUDGET.delta)
     )
 
 
 def _with_count(domain: Domain, relation: Adjacency) -> Domain:
-    """The domain with the number of records, or of persons, that the relation makes public."""
+    """Return the domain with the number of records, or of persons, that the relation makes
+    public.
+    """
     count = domain.at_most or _RECORDS
     exact, limit = (count, None) if relation.replaces else (None, count)
     return attrs.evolve(domain, exact=exact, limit=limit)
@@ -259,12 +266,12 @@ class Matrix:
 
     @classmethod
     def packaged(cls) -> Matrix:
-        """The one that ships with this plugin; `tests/whole/matrix.py` writes it."""
+        """Return the one that ships with this plugin; `tests/whole/matrix.py` writes it."""
         text = resources.files("dpcore_attacks").joinpath("matrix.json").read_bytes()
         return msgspec.json.decode(text, type=cls)
 
     def pair(self, learner: str, mechanism: str, registry: Registry) -> Fit | None:
-        """What is known of a pair; None where one is of another plugin, and for new ones."""
+        """Return what is known of a pair; None where one is of another plugin, and for new ones."""
         answered = self.pairs.get(learner, {}).get(mechanism)
         if answered is None or not is_packaged(registry, LEARNER, learner):
             return None
@@ -273,7 +280,9 @@ class Matrix:
 
 
 def is_packaged(registry: Registry, kind: Kind, name: str) -> bool:
-    """Whether the core provides a component, or a plugin as the packaged registry admits it."""
+    """Return whether the core provides a component, or a plugin as the packaged registry admits
+    it.
+    """
     if name in registry.load("dpcore").of(kind):
         return True
     packaged = Index.packaged().entries
@@ -284,7 +293,9 @@ def is_packaged(registry: Registry, kind: Kind, name: str) -> bool:
 
 
 def has_packaged_only(registry: Registry) -> bool:
-    """Whether all plugins are those that the packaged registry admits, and none is disabled."""
+    """Return whether all plugins are those that the packaged registry admits, and none is
+    disabled.
+    """
     same = registry.entries == Index.packaged().entries
     return same and {*registry.modules} == {"dpcore"} and not registry.disabled
 
@@ -294,7 +305,7 @@ Small = Callable[[type[AnyLearner]], tuple[Request, Release] | None]
 
 
 def mechanisms_of(learner: str, small: Small, registry: Registry, matrix: Matrix) -> Iterator[Fit]:
-    """How a small example of a learner fits with every mechanism."""
+    """Yield how a small example of a learner fits with every mechanism."""
     for name, mechanism in components(registry, MECHANISM).items():
         result = matrix.pair(learner, name, registry)
         if result is None:
@@ -306,7 +317,7 @@ def mechanisms_of(learner: str, small: Small, registry: Registry, matrix: Matrix
 
 
 def learners_of(mechanism: str, small: Small, registry: Registry, matrix: Matrix) -> Iterator[Fit]:
-    """How a mechanism fits with a small example of every learner."""
+    """Yield how a mechanism fits with a small example of every learner."""
     for name, learner in components(registry, LEARNER).items():
         result = matrix.pair(name, mechanism, registry)
         if result is None:
@@ -318,7 +329,7 @@ def learners_of(mechanism: str, small: Small, registry: Registry, matrix: Matrix
 
 
 def components(registry: Registry, kind: Any) -> Mapping[str, type[Any]]:
-    """Every component of a kind that can be loaded, by name."""
+    """Return every component of a kind that can be loaded, by name."""
     loadable = {}
     for name in registry.names(kind):
         try:

@@ -31,7 +31,9 @@ class HookStages:
     seed: int
 
     def stages(self) -> Iterator[Stage]:
-        """One for each kind: what is only called, then what reads and adds synthetic records."""
+        """Yield one for each kind: what is only called, then what reads and adds synthetic
+        records.
+        """
         seed, kinds = self.seed, [*self.loaded.components["sources"].values()]
         judges: dict[str, tuple[Iterable[Law], Callable[[Any, str], Iterable[Verdict]]]] = {
             "commands": (command_laws.LAWS, command_verdicts),

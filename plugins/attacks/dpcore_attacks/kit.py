@@ -108,7 +108,9 @@ class Report:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """The report as plain data, for JSON: verdicts, attacks, and the chance of an error."""
+        """Return the report as plain data, for JSON: verdicts, attacks, and the chance of an
+        error.
+        """
         return {
             "plugin": self.plugin,
             "passed": self.passed,

@@ -95,7 +95,7 @@ class MechanismStages:
     _ends_of: CertifiedEnds = attrs.field(factory=lambda: cache(certified_ends), init=False)
 
     def of_mechanisms(self, subjects: Subjects) -> Iterator[Stage]:
-        """Every stage of the mechanisms and events that are selected."""
+        """Yield every stage of the mechanisms and events that are selected."""
         events = self.loaded.components["events"]
         for name, mechanisms in subjects.mechanisms.items():
             if self.selection.has_component(name):
@@ -205,7 +205,7 @@ class MechanismStages:
         )
 
     def _meet_events(self, case: MechanismCase) -> list[Event]:
-        """A mechanism's events that are new, and three of them kept for the accountants.
+        """Return a mechanism's events that are new, and three of them kept for the accountants.
 
         Equal events of several cases have equal curves: one test serves them all.
         """
@@ -219,7 +219,7 @@ class MechanismStages:
         return new_events
 
     def of_accountants(self) -> Iterator[Stage]:
-        """A stage for each accountant that is selected; they come after the events."""
+        """Yield a stage for each accountant that is selected; they come after the events."""
         laws = (*accountant_laws.LAWS, *composition_laws.LAWS)
         for name, accountant in self.loaded.components["accountants"].items():
             if self.selection.has_component(name):

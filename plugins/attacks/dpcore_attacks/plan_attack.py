@@ -33,7 +33,7 @@ class Attackable:
 
 
 def attackable(spec: Spec, *, write: bool) -> Attackable:
-    """The plan at its lock; where there is no price, what `dpcore reproduce` would price.
+    """Return the plan at its lock; where there is no price, what `dpcore reproduce` would price.
 
     Args:
         write: Whether a new lock is written next to the spec, as `dpcore check` does.
@@ -54,7 +54,7 @@ def attackable(spec: Spec, *, write: bool) -> Attackable:
 
 
 def counterexample(path: Path) -> Counterexample:
-    """A saved pair of neighbours.
+    """Return a saved pair of neighbours.
 
     Raises:
         SpecError: the file is missing, or is none.
@@ -68,7 +68,7 @@ def counterexample(path: Path) -> Counterexample:
 
 
 def queries(plan: Plan) -> int:
-    """How many queries all releases of a plan ask: what a search goes through."""
+    """Return how many queries all releases of a plan ask: what a search goes through."""
     return sum(len(release.queries) for release in plan.schedule.releases)
 
 

@@ -63,7 +63,7 @@ def price_examples(
     printed: set[type[Any]],
     runs: list[Priced],
 ) -> list[Example]:
-    """Every release of every example; what cannot be priced becomes a verdict.
+    """Return every release of every example; what cannot be priced becomes a verdict.
 
     Bounds and mechanisms of examples that `dpcore reproduce` by itself prices are added to
     `printed`, the others' specs and plans to `runs`.
@@ -96,7 +96,7 @@ def price_examples(
 def refused_queries(
     name: str, mechanism: AnyMechanism, printed: set[type[Any]], effort: Effort
 ) -> Verdict:
-    """A mechanism that accepts none of the conformance suite's queries."""
+    """Return a mechanism that accepts none of the conformance suite's queries."""
     if type(mechanism) in printed:
         reason = "it refuses whatever the conformance suite makes up, and its example is as printed"
         if isinstance(mechanism, Interactive):
@@ -112,7 +112,7 @@ def refused_queries(
 def excuse(
     verdict: Verdict, case: Case, printed: set[type[Any]], claiming: set[type[Any]]
 ) -> Verdict:
-    """A bound that makes a claim for one example may refuse the learners of others.
+    """Return a bound that makes a claim for one example may refuse the learners of others.
 
     So may a bound as printed, refuted for its own example. That by itself is excused: a claim that
     it does make is judged like any other.
@@ -149,7 +149,7 @@ def testable_verdicts(
 
 
 def untested_verdicts(name: str, verdicts: Sequence[Verdict], law: Law) -> Iterator[Verdict]:
-    """A verdict if none of the laws that compare with the truth said anything."""
+    """Yield a verdict if none of the laws that compare with the truth said anything."""
     # The other laws compare a component with itself alone, which a wrong one may pass.
     comparing = (
         accountant_laws.TRUTH,
@@ -166,7 +166,7 @@ def untested_verdicts(name: str, verdicts: Sequence[Verdict], law: Law) -> Itera
 
 
 def unmade(name: str, component: type[Any] | None = None) -> Verdict:
-    """A component without an instance: a broken promise, unless a package is missing."""
+    """Return a component without an instance: a broken promise, unless a package is missing."""
     if component is not None and issubclass(component, SensitivityBound):
         try:
             example_learner(component)

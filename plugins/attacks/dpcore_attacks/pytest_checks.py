@@ -22,7 +22,7 @@ from dpcore_attacks.laws.law import Law, Outcome
 def checks(
     plugin: ModuleType, *others: ModuleType, effort: float = 0.5, seed: int = 0
 ) -> Callable[[Law], None]:
-    """A test function with one case per law.
+    """Return a test function with one case per law.
 
     Args:
         plugin: The module that the plugin's entry point names.

@@ -65,9 +65,9 @@ class Selection:
     components: frozenset[str] = frozenset()
 
     def has_law(self, law: Law) -> bool:
-        """Whether a law is examined."""
+        """Return whether a law is examined."""
         return not self.laws or law.id in self.laws
 
     def has_component(self, name: str) -> bool:
-        """Whether a component is examined."""
+        """Return whether a component is examined."""
         return not self.components or name in self.components

@@ -93,7 +93,7 @@ class Example:
 
 
 def examples_of(paths: Mapping[str, Path], registry: Registry) -> Iterator[tuple[str, Spec, Plan]]:
-    """Every example spec, priced.
+    """Yield every example spec, priced.
 
     Raises:
         DpcoreError: an example is not valid, or has no price.
@@ -187,13 +187,15 @@ class _Plain:
     adjacency: Adjacency
 
     def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
-        """The bounds of other learners that a wrapper may rest on: that of an exact sum only."""
+        """Yield the bounds of other learners that a wrapper may rest on: that of an exact sum
+        only.
+        """
         yield "sum", SumBound()
 
     def claim(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
     ) -> AnySensitivity | Refused:
-        """What the bound claims for this query, or why it refuses."""
+        """Return what the bound claims for this query, or why it refuses."""
         return bound.sensitivity(query, learner, public, self.adjacency)
 
 
@@ -211,7 +213,7 @@ def _unregistered_bounds(learner: AnyLearner) -> Iterator[SensitivityBound]:
 
 
 def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
-    """The examples' learners, and those that no example uses but defaults can build."""
+    """Yield the examples' learners, and those that no example uses but defaults can build."""
     learner_types: set[type[AnyLearner]] = set()
     functions: list[tuple[AnyLearner, Domain, Adjacency]] = []
     for example in examples:
@@ -240,7 +242,7 @@ def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
 
 
 def example_learner(bound: type[SensitivityBound]) -> AnyLearner | None:
-    """What a bound about an abstract learner is tested on; None where it says nothing.
+    """Return what a bound about an abstract learner is tested on; None where it says nothing.
 
     Raises:
         DpcoreError: a package is missing that the learner needs.
@@ -260,7 +262,7 @@ class _Unbounded(SensitivityBound):
 
 
 def build(cls: type[Any]) -> Any:
-    """The first of its instances, or None."""
+    """Return the first of its instances, or None."""
     return next(instances(cls), None)
 
 
@@ -355,7 +357,7 @@ def supplied(mechanism: AnyMechanism) -> Iterator[AnyMechanism]:
 
 
 def _fields_of(cls: type[C], examples: list[Example]) -> tuple[tuple[C, Domain], ...]:
-    """What the examples' learners hold of a class; one from defaults if there is none."""
+    """Return what the examples' learners hold of a class; one from defaults if there is none."""
     values = [
         (value, example.plan.request.domain)
         for example in examples

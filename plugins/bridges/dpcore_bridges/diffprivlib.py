@@ -88,7 +88,7 @@ class LedgerAccountant(BudgetAccountant):
         return self
 
     def total(self, spent_budget: Any = None, slack: Any = None) -> Budget:
-        """What everything in the ledger costs together, as far as that may be said.
+        """Return what everything in the ledger costs together, as far as that may be said.
 
         Nothing if nothing was let through; the sum of the epsilons while all have been pure; else
         the ledger's whole promise, since adaptive spending is covered by that only.
@@ -114,7 +114,7 @@ class LedgerAccountant(BudgetAccountant):
         return Budget(self.epsilon, self.delta)
 
     def remaining(self, k: int = 1) -> Budget:
-        """The epsilon of each of `k` equal pure releases that would fit, and delta for them.
+        """Return the epsilon of each of `k` equal pure releases that would fit, and delta for them.
 
         Rounded down, to a part in 10^9; only the epsilon or the delta, not both, is certain to
         fit. Each is planned at its price by itself: next to Gaussian releases the ledger may charge
@@ -141,7 +141,7 @@ class LedgerAccountant(BudgetAccountant):
 
 
 def claim(epsilon: float, delta: float, adjacency: Adjacency) -> Event:
-    """The worst release with an (epsilon, delta) claim.
+    """Return the worst release with an (epsilon, delta) claim.
 
     Raises:
         ValueError: epsilon is not finite and >= 0, delta is outside [0, 1], or both are 0.

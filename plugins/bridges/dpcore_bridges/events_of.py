@@ -27,7 +27,7 @@ def require_proved(plan: Plan, host: str) -> None:
 
 
 def events_of(plan: Plan, host: str = "another accountant") -> tuple[tuple[Event, int], ...]:
-    """What a run of the plan costs: every event with its count, private looks included.
+    """Return what a run of the plan costs: every event with its count, private looks included.
 
     Args:
         host: Who asks, for messages.

@@ -36,7 +36,7 @@ Steps = tuple[float, float, int]
 def step_event(
     noise_multiplier: float, sample_rate: float, adjacency: Adjacency = ADD_REMOVE
 ) -> Event:
-    """The event of one step's noisy sum, under add/remove or replace-one.
+    """Return the event of one step's noisy sum, under add/remove or replace-one.
 
     Raises:
         ParameterError: the noise is not finite and > 0, or the rate is outside (0, 1].
@@ -122,7 +122,7 @@ class StepAccountant(ABC):
         )
 
     def statement(self, delta: float) -> str:
-        """The claim of `get_epsilon` in one sentence, with its relation and all premises."""
+        """Return the claim of `get_epsilon` in one sentence, with its relation and all premises."""
         claim = (
             f"({rounded_up(self.get_epsilon(delta))}, {rounded_up(delta)})-differentially private"
         )
@@ -136,7 +136,8 @@ class StepAccountant(ABC):
         """Note one step, before its result is used."""
 
     def get_epsilon(self, delta: float, *_: Any, **__: Any) -> float:
-        """The certified upper end for the steps of the history, in nats; infinite without one.
+        """Return the certified upper end for the steps of the history, in nats; infinite without
+        one.
 
         Raises:
             ValueError: `delta` is outside [0, 1).
@@ -152,7 +153,7 @@ class StepAccountant(ABC):
             return math.inf
 
     def __len__(self) -> int:
-        """How many steps the history has."""
+        """Return how many steps the history has."""
         return sum(count for _, _, count in self.history)
 
     @classmethod
@@ -161,7 +162,7 @@ class StepAccountant(ABC):
         return cls._NAME
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
-        """What Opacus attaches to its optimiser: it notes a step after the noise is added.
+        """Return what Opacus attaches to its optimiser: it notes a step after the noise is added.
 
         The hook raises before the optimiser uses the gradient.
 
@@ -219,7 +220,7 @@ class StepAccountant(ABC):
         )
 
     def state_dict(self, destination: Any = None) -> Any:
-        """The history, the name and the public number of records, put into `destination`."""
+        """Return the history, the name and the public number of records, put into `destination`."""
         state = {} if destination is None else destination
         state["history"] = list(self.history)
         state["mechanism"] = self.mechanism()

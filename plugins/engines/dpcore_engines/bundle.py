@@ -54,7 +54,7 @@ class Failure(NamedTuple):
     of_part: bool = False
 
     def error(self) -> ReleaseError:
-        """What the process of the run raises in the place of a total."""
+        """Return what the process of the run raises in the place of a total."""
         return (
             BlockError(self.cause)
             if self.of_part
@@ -168,7 +168,7 @@ class Bundle:
             return self._load_once()[1]
 
     def total(self, task: Task, first: int, expected: Contents) -> Folded:
-        """The sum over its records, of which the first has place `first` in the source.
+        """Return the sum over its records, of which the first has place `first` in the source.
 
         Raises:
             SourceError: it is no longer what was read first.
@@ -207,7 +207,7 @@ class Bundle:
 
 
 def read(recipe: bytes, room: Callable[[], Room]) -> Bundle:
-    """A task: a bundle whose parts are read."""
+    """Return a task: a bundle whose parts are read."""
     forbid_core_dumps()  # of the worker, which holds records from here on
     bundle = Bundle(recipe, room)
     contents_of(bundle)
@@ -215,12 +215,12 @@ def read(recipe: bytes, room: Callable[[], Room]) -> Bundle:
 
 
 def contents_of(bundle: Bundle) -> Contents | Failure:
-    """A task: what a bundle holds."""
+    """Return a task: what a bundle holds."""
     return catch_failure(bundle.contents)
 
 
 def total_of(bundle: Bundle, task: bytes, first: int, expected: Contents) -> Folded | Failure:
-    """A task: the sum over a bundle."""
+    """Return a task: the sum over a bundle."""
 
     def total() -> Folded:
         loaded_task: Task = pickle.loads(task)  # noqa: S301  # the operator's own process's
@@ -230,25 +230,25 @@ def total_of(bundle: Bundle, task: bytes, first: int, expected: Contents) -> Fol
 
 
 def hand_on(task: bytes) -> bytes:
-    """A task: the same bytes, on a worker from which others get them."""
+    """Return a task: the same bytes, on a worker from which others get them."""
     return task
 
 
 def add(*totals: Folded | Failure) -> Folded | Failure:
-    """A task: the sum of totals, or the first failure among them."""
+    """Return a task: the sum of totals, or the first failure among them."""
     failures = [total for total in totals if isinstance(total, Failure)]
     sums = [total for total in totals if not isinstance(total, Failure)]
     return failures[0] if failures else catch_failure(lambda: functools.reduce(added, sums))
 
 
 def join(*answers: Any) -> list[Any]:
-    """A task: answers, and lists of them, in one list."""
+    """Return a task: answers, and lists of them, in one list."""
     lists = (answer if isinstance(answer, list) else [answer] for answer in answers)
     return [*itertools.chain.from_iterable(lists)]
 
 
 def catch_failure(work: Callable[[], Made]) -> Made | Failure:
-    """What `work` returns, or its error as a `Failure`."""
+    """Return what `work` returns, or its error as a `Failure`."""
     try:
         return work()
     except _MisfitAtError as error:

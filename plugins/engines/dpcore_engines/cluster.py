@@ -122,7 +122,7 @@ class ClusterEngine(Engine):
 
     @abstractmethod
     def _add(self, task: Task) -> Folded | Failure:
-        """PRIVATE: the total over all bundles."""
+        """PRIVATE: return the total over all bundles."""
 
     @abstractmethod
     def _forget(self) -> None:
@@ -130,7 +130,9 @@ class ClusterEngine(Engine):
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:
-    """What a process would compute with: Python, and distributions; "" where one is missing."""
+    """Return what a process would compute with: Python, and distributions; "" where one is
+    missing.
+    """
     by_name = {"Python": ".".join(map(str, sys.version_info[:2]))}
     for name in names:
         try:
@@ -192,7 +194,7 @@ def cut_parts(parts: Sequence[Part], count: int) -> list[tuple[Part, ...]]:
 
 
 def _read_error(failure: Failure, before: int) -> SourceError:
-    """What a worker could not read, as the local engine says it.
+    """Return what a worker could not read, as the local engine says it.
 
     Args:
         failure: What the worker answered.

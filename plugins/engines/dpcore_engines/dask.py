@@ -50,7 +50,7 @@ _SERVED = 32  # workers that get a task from one that has it
 
 
 def room_of_worker() -> Room:
-    """The worker's own folder and threads."""
+    """Return the worker's own folder and threads."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -136,7 +136,7 @@ class Dask(ClusterEngine):
         )  # fmt: skip
 
     def _totals(self, task: bytes) -> list[Any]:
-        """A request to every bundle, in their order."""
+        """Return a request to every bundle, in their order."""
         # Where the bundles are now: a task that goes elsewhere would have its parts read again.
         with reword_errors("the cluster failed after records were opened", EngineError):
             holders = self.client.who_has(self._frames)
@@ -154,8 +154,8 @@ class Dask(ClusterEngine):
         return requests
 
     def _answer(self, requests: list[Any], merge: Callable[..., Any]) -> Any:
-        """What workers make of all results, in their order; of whatever ends the wait, nothing
-        stays on the workers. Empties `requests`.
+        """Return what workers make of all results, in their order; of whatever ends the wait,
+        nothing stays on the workers. Empties `requests`.
 
         Raises:
             EngineError: the cluster was lost, or its workers one after the other.

@@ -62,7 +62,7 @@ class DaskCluster(EngineChoice):
                 yield engine
 
     def _start_local(self, stack: contextlib.ExitStack, spool: Path) -> Any:
-        """A cluster of processes on this machine."""
+        """Return a cluster of processes on this machine."""
         import dask
         from distributed import LocalCluster
 
@@ -101,7 +101,7 @@ def _unheard_by_workers() -> Iterator[None]:
 
 
 def _client(where: Any) -> Any:
-    """A client of a cluster or an address.
+    """Return a client of a cluster or an address.
 
     Raises:
         RequestError: no one answers.

@@ -51,7 +51,7 @@ class DuckDbFile(Location):
         return Path(self.duckdb).name
 
     def open(self, reading: Reading) -> Source:
-        """The table; the file is opened when its parts are read.
+        """Return the table; the file is opened when its parts are read.
 
         Raises:
             SourceError: there is no such file, or DuckDB is not installed.
@@ -64,7 +64,7 @@ class DuckDbFile(Location):
 
     @classmethod
     def write_table(cls, table: Mapping[str, list[Any]], folder: Path) -> DuckDbFile:
-        """A file of synthetic records, for the laws of sources and engines: no run calls it.
+        """Return a file of synthetic records, for the laws of sources and engines: no run calls it.
 
         Args:
             table: Numbers, texts or None, by column.
@@ -113,7 +113,7 @@ class DuckDbPart(SqlRows):
             yield rows, schema
 
     def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the rows as DuckDB returns them, in Arrow batches."""
+        """PRIVATE: yield the rows as DuckDB returns them, in Arrow batches."""
         import pyarrow
 
         with self.opened() as (rows, _):
@@ -122,7 +122,7 @@ class DuckDbPart(SqlRows):
 
 
 def connect(path: Path, settings: Mapping[str, str] | None = None) -> Any:
-    """A connection that writes nothing and reads no other file: a view may come from others.
+    """Return a connection that writes nothing and reads no other file: a view may come from others.
 
     Args:
         settings: As for `lock`, for all connections to the file while this one is open.
@@ -143,7 +143,7 @@ def lock(connection: Any, settings: Mapping[str, str]) -> None:
 
 
 def one_select(connection: Any, text: str) -> Any:
-    """A statement, if a text is one SELECT and nothing else.
+    """Return a statement, if a text is one SELECT and nothing else.
 
     Raises:
         SourceError: it is not.

@@ -71,7 +71,7 @@ class _Answer:
     rows: list[tuple[Any, ...]]
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The first row; None without one."""
+        """Return the first row; None without one."""
         return self.rows[0] if self.rows else None
 
 
@@ -83,7 +83,7 @@ class _Pages:
     name: str
 
     def execute(self, query: str, parameters: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, for as long as the transaction lasts."""
+        """Return the rows of a query, for as long as the transaction lasts."""
         # Declared now, not at the first row: what is read is what the transaction saw here.
         self.session.execute(f"DECLARE {self.name} NO SCROLL CURSOR FOR {query}", parameters)
         return self._fetch()
@@ -110,7 +110,7 @@ class _Session:
     cursors: int = 0
 
     def cursor(self) -> _Pages:
-        """A new cursor on the server."""
+        """Return a new cursor on the server."""
         self.cursors += 1
         return _Pages(self, f"rows_{self.cursors}")
 
@@ -160,7 +160,7 @@ class PostgresqlJournal(Journal):
         return Counter(ledgers_folder() / f"{self.path}{SUFFIX}")
 
     def create(self, kind: str, body: dict[str, Any], *, shared: bool = False) -> Row:
-        """A new schema with its table, triggers and first row, in one transaction.
+        """Return a new schema with its table, triggers and first row, in one transaction.
 
         Raises:
             LedgerError: there is one, the role may not make it, or `shared`, which is for files.
@@ -212,7 +212,7 @@ class PostgresqlJournal(Journal):
             yield self._begin(session, _READ)
 
     def exists(self) -> bool:
-        """Whether the server has such a table.
+        """Return whether the server has such a table.
 
         Raises:
             LedgerError: no one answers, or the role may not know.
@@ -222,7 +222,7 @@ class PostgresqlJournal(Journal):
             return bool(session.execute(schema, (self.schema.strip('"'),)).rows)
 
     def faults(self) -> list[str]:
-        """A trigger that is gone or disabled, as sentences; empty if both stand."""
+        """Return a trigger that is gone or disabled, as sentences; empty if both stand."""
         query = (
             "SELECT tgname::text FROM pg_trigger "
             "WHERE tgrelid = to_regclass('journal') AND tgenabled IN ('O', 'A')"

@@ -157,11 +157,13 @@ class Spark(ClusterEngine):
                 frame.unpersist(blocking=True)
 
     def _map(self, count: int, work: Callable[..., Any], columns: str) -> Any:
-        """A DataFrame of so many partitions, each from its own number."""
+        """Return a DataFrame of so many partitions, each from its own number."""
         return self.session.range(0, count, 1, count).mapInArrow(work, columns)
 
     def _collect(self, frame: Any) -> Sequence[Any]:
-        """All rows; of whatever ends the wait, no task stays behind, for it holds secret words."""
+        """Return all rows; of whatever ends the wait, no task stays behind, for it holds secret
+        words.
+        """
         tag = f"dpcore-{secrets.token_hex(8)}"
         self.session.addTag(tag)
         try:
@@ -182,5 +184,5 @@ def _pickle(value: object) -> bytes:
 
 
 def _loaded(row: Any) -> Any:
-    """A worker's answer."""
+    """Return a worker's answer."""
     return pickle.loads(row["answer"])  # noqa: S301  # the operator's own process's

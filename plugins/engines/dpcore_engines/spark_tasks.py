@@ -85,13 +85,13 @@ class OtherVersionsError(Exception):
 
 
 def report_versions(names: Sequence[str], batches: Batches) -> Iterator[Any]:
-    """What this worker computes with; the names only travel."""
+    """Yield what this worker computes with; the names only travel."""
     for (number,) in _rows(batches, "id"):
         yield _answer_row(number, versions(names))
 
 
 def read_blocks(recipes: bytes, batches: Batches) -> Iterator[Any]:
-    """The blocks of every bundle whose number comes in, then what it holds, or a failure."""
+    """Yield the blocks of every bundle whose number comes in, then what it holds, or a failure."""
     forbid_core_dumps()  # of the worker, which holds records from here on
     for (number,) in _rows(batches, "id"):
         step = functools.partial(next, _read_bundle(recipes, number), None)
@@ -101,14 +101,14 @@ def read_blocks(recipes: bytes, batches: Batches) -> Iterator[Any]:
 
 
 def add_blocks(query: bytes, batches: Batches) -> Iterator[Any]:
-    """The sum over the bundles whose rows come in."""
+    """Yield the sum over the bundles whose rows come in."""
     forbid_core_dumps()
     answer = catch_failure(functools.partial(_add, query, batches))
     yield _answer_row(min(getattr(answer, "bundles", ()), default=-1), answer)
 
 
 def add_totals(batches: Batches) -> Iterator[Any]:
-    """The sum of all totals that come in."""
+    """Yield the sum of all totals that come in."""
     forbid_core_dumps()
     answers = [pickle.loads(pickled) for (pickled,) in _rows(batches, "answer")]  # noqa: S301
     if answers:
@@ -116,7 +116,7 @@ def add_totals(batches: Batches) -> Iterator[Any]:
 
 
 def merge(answers: Sequence[Total | Failure]) -> Total | Failure:
-    """The sum of totals, or the first failure among them. Needs at least one."""
+    """Return the sum of totals, or the first failure among them. Needs at least one."""
     failures = [answer for answer in answers if isinstance(answer, Failure)]
     totals = [answer for answer in answers if not isinstance(answer, Failure)]
     if failures:
@@ -184,7 +184,7 @@ def _add(pickled: bytes, batches: Batches) -> Total:
 
 
 def _part_of(task: Task, block: Records) -> Folded:
-    """What a block adds.
+    """Return what a block adds.
 
     Raises:
         BlockError: the task's own part fails; records that cannot be read are no failure of it.
@@ -227,7 +227,7 @@ def _rows(batches: Batches, *names: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _records_of(layout: Layout, cells: Any) -> Records:
-    """A block of its bytes: features row by row, then labels, then numbers row by row."""
+    """Return a block of its bytes: features row by row, then labels, then numbers row by row."""
     entries, (width, names) = np.frombuffer(cells, dtype=np.float64), layout
     rows, more = entries.size // width, len(names)
     ends = [rows * (width - more - 1), rows * (width - more)]
@@ -249,7 +249,7 @@ def _answer_row(number: int, answer: object) -> Any:
 
 
 def _batch(columns: str, *cells: Any) -> Any:
-    """A batch of one row."""
+    """Return a batch of one row."""
     import pyarrow
 
     types = {"int": pyarrow.int32(), "bigint": pyarrow.int64(), "binary": pyarrow.binary()}

@@ -43,7 +43,8 @@ def keep(
     audit: int,
     runs: Path,
 ) -> tuple[Path, str]:
-    """A new folder with `operator/experiment.json` and, where matplotlib is installed, a picture.
+    """Return a new folder with `operator/experiment.json` and, where matplotlib is installed, a
+    picture.
 
     Returns the folder of the files, and why there is no picture if there is none.
     """
@@ -61,7 +62,7 @@ def keep(
 
 
 def drawn(experiment: Experiment, cells: Sequence[Cell]) -> bytes:
-    """The paper's curves dashed, and what was found with its standard deviations; an SVG.
+    """Return the paper's curves dashed, and what was found with its standard deviations; an SVG.
 
     Raises:
         ImportError: matplotlib is not installed.

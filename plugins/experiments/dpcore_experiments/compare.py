@@ -73,7 +73,7 @@ class Cell:
 
 
 def tolerance(sd: float, repeats: int, other: float = 0.0, others: int = 1) -> float:
-    """How far one more split may be from the mean of `repeats`, as far as two sd are.
+    """Return how far one more split may be from the mean of `repeats`, as far as two sd are.
 
     Args:
         other: The same standard deviation as an independent study of `others` splits found it.
@@ -87,7 +87,9 @@ def tolerance(sd: float, repeats: int, other: float = 0.0, others: int = 1) -> f
 
 
 def difference(sd: float, repeats: int, other: float, others: int, level: float) -> float:
-    """How far two means may be apart at a two-sided level: Student's test, pooled variance."""
+    """Return how far two means may be apart at a two-sided level: Student's test, pooled
+    variance.
+    """
     freedom = repeats + others - 2
     pooled = ((repeats - 1) * sd**2 + (others - 1) * other**2) / freedom
     student = float(scipy.stats.t.isf(level / 2, freedom))
@@ -95,7 +97,9 @@ def difference(sd: float, repeats: int, other: float, others: int, level: float)
 
 
 def largest_score(found: Sequence[Found]) -> float | None:
-    """How many standard deviations one more split may be from the mean; None if too few say it."""
+    """Return how many standard deviations one more split may be from the mean; None if too few say
+    it.
+    """
     compared = [result for result in found if result.further.size]
     if not compared or min(result.further.size for result in compared) * FAMILY < 1:
         return None
@@ -108,7 +112,7 @@ def largest_score(found: Sequence[Found]) -> float | None:
 
 
 def judged(text: ExperimentText, found: Sequence[Found]) -> list[Cell]:
-    """A cell for every series at every value."""
+    """Return a cell for every series at every value."""
     # Bonferroni over the cells that an independent study has a standard deviation for.
     compared = sum(_study(text, result)[1] is not None for result in found)
     score = largest_score(found)
@@ -140,7 +144,7 @@ def _ordered(text: ExperimentText, cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _require_less(cell: Cell, larger_cells: Sequence[Cell], level: float) -> Cell:
-    """One-sided: Student's test, half of a two-sided level."""
+    """Return one-sided: Student's test, half of a two-sided level."""
     ends = [
         o.mean - difference(cell.sd, cell.repeats, o.sd, o.repeats, level) for o in larger_cells
     ]
@@ -150,7 +154,7 @@ def _require_less(cell: Cell, larger_cells: Sequence[Cell], level: float) -> Cel
 
 
 def _reaching(cell: Cell, goal: Cell) -> Cell:
-    """A cell whose target is what another series has."""
+    """Return a cell whose target is what another series has."""
     room = tolerance(cell.sd, cell.repeats, goal.sd, goal.repeats)
     near = abs(goal.mean - cell.mean) <= room
     return attrs.evolve(cell, paper=goal.mean, tolerance=room, as_paper=near)

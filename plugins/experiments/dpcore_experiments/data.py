@@ -46,7 +46,8 @@ Draw = Callable[[np.random.Generator, int | None], Split]
 
 
 def draws(experiment: Experiment, folder: Path | None) -> dict[str, Draw]:
-    """What draws a split of each data set. All files are read first: there is no partial table.
+    """Return what draws a split of each data set. All files are read first: there is no partial
+    table.
 
     Raises:
         SpecError: a file is missing or altered; the message has its name and checksum.
@@ -104,7 +105,7 @@ def _parts(
 
 
 def _read_table(data: DataText, folder: Path | None) -> Table:
-    """The file, or both."""
+    """Return the file, or both."""
     columns, owners = _Columns(), []
     for name, file in (("csv", data.csv), ("other", data.other)):
         if file is None:

@@ -37,7 +37,7 @@ class Experiment:
 
 
 def load_experiment(name: str, registry: Registry | None = None) -> Experiment:
-    """An experiment that an admitted plugin ships.
+    """Return an experiment that an admitted plugin ships.
 
     Raises:
         RegistryError: no such experiment, or a method is missing.
@@ -50,12 +50,12 @@ def load_experiment(name: str, registry: Registry | None = None) -> Experiment:
 
 
 def experiments(registry: Registry | None = None) -> dict[str, Path]:
-    """Every shipped experiment by name."""
+    """Return every shipped experiment by name."""
     return shipped(Registry.default() if registry is None else registry, "experiments")
 
 
 def experiment_of(node: Node, name: str, registry: Registry) -> Experiment:
-    """The experiment of a parsed file, with its methods and statements resolved.
+    """Return the experiment of a parsed file, with its methods and statements resolved.
 
     Raises:
         SpecError: the file is wrong, at file:line:column.
@@ -179,12 +179,14 @@ def _method(
 
 
 def fields(component: Mapping[str, Any], records: int) -> dict[str, Any]:
-    """The fields of a component without its name, expressions in m put in."""
+    """Return the fields of a component without its name, expressions in m put in."""
     return {key: _value(key, value, records) for key, value in component.items() if key != "name"}
 
 
 def _value(key: str, value: Any, records: int) -> Any:
-    """A number in m: `a*m+b` or `a/m`, or `a/bm` for a/(b m); whatever else it is, itself."""
+    """Return a number in m: `a*m+b` or `a/m`, or `a/bm` for a/(b m); whatever else it is,
+    itself.
+    """
     if not isinstance(value, str) or "m" not in value:
         return value
     if match := _TIMES.match(value):

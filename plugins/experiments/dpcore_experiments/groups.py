@@ -52,7 +52,7 @@ def exact_gap(
     given: Mapping[str, Any],
     fit: Any,
 ) -> float:
-    """The closed form, from features only, shape (n, N).
+    """Return the closed form, from features only, shape (n, N).
 
     Args:
         groups: Whose each record is, shape (n,).
@@ -95,7 +95,7 @@ def _mean_added_error(
 def parity(
     predictions: Floats, groups: NDArray[np.str_], grid: int, span: Sequence[float] | None = None
 ) -> float:
-    """The largest distance of two groups' predictions.
+    """Return the largest distance of two groups' predictions.
 
     Args:
         predictions: Shape (n,).

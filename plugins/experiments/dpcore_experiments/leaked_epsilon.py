@@ -28,7 +28,7 @@ class KnownLoss(Protocol):
     """A method of noise that says what two outputs lose that are so far apart."""
 
     def loss(self, fit: Any, moved: Floats, **given: Any) -> float:
-        """The least epsilon of (c + z, c' + z), rounded down.
+        """Return the least epsilon of (c + z, c' + z), rounded down.
 
         Args:
             moved: c' - c, shape (N,).
@@ -48,7 +48,7 @@ def movements(
     randomness: np.random.Generator,
     chosen: NDArray[np.intp],
 ) -> list[Floats]:
-    """How far the coefficients move when one label goes to the farther end of all labels.
+    """Return how far the coefficients move when one label goes to the farther end of all labels.
 
     Args:
         refit: Fits as the run did.

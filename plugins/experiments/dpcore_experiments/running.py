@@ -63,7 +63,7 @@ def run(
     audit: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Found]:
-    """Every series at every value of the sweep; under `quick` at the first and the last.
+    """Return every series at every value of the sweep; under `quick` at the first and the last.
 
     Args:
         folder: Of the user's files.
@@ -123,7 +123,7 @@ def run(
 
 
 def _compared_gaps(text: ExperimentText, value: float) -> list[int]:
-    """The series whose exact gap at a value of the sweep is compared with a study's."""
+    """Return the series whose exact gap at a value of the sweep is compared with a study's."""
     place = text.sweep.at.index(value)
     return [
         index
@@ -171,7 +171,7 @@ def _run_split(
 
 
 def computed(experiment: Experiment, component: Mapping[str, Any], value: float) -> float:
-    """A statement's number at one value of the sweep, from public facts only."""
+    """Return a statement's number at one value of the sweep, from public facts only."""
     arguments = {key: field for key, field in component.items() if key not in ("name", "which")}
     statement = experiment.statements[component["name"]]
     sides = list(statement.values({**arguments, experiment.text.sweep.over: value}).values())
@@ -183,7 +183,7 @@ def computed(experiment: Experiment, component: Mapping[str, Any], value: float)
 def _refitting(
     experiment: Experiment, series: SeriesText, split: Split, value: float
 ) -> tuple[bytes, Callable[[Floats, np.random.Generator], Fitted]]:
-    """A name that is the same for series that differ in noise only, and what fits."""
+    """Return a name that is the same for series that differ in noise only, and what fits."""
     over = experiment.text.sweep.over
     assert series.fit is not None
     arguments: Mapping[str, Any] = fields(series.fit, len(split.train_y))
@@ -208,7 +208,7 @@ def _fit_once(
     randomness: np.random.Generator,
     fit_cache: dict[bytes, _KnownFit],
 ) -> _KnownFit:
-    """The fit; the same one for series that differ in noise only."""
+    """Return the fit; the same one for series that differ in noise only."""
     name, fitting = _refitting(experiment, series, split, value)
     if name not in fit_cache:
         # The randomness before the fit: an audit repeats it with these, and only a label changed.
@@ -220,7 +220,7 @@ def _fit_once(
 def _noise_arguments(
     experiment: Experiment, series: SeriesText, split: Split, value: float
 ) -> dict[str, Any]:
-    """What a method of noise is reported."""
+    """Return what a method of noise is reported."""
     assert series.noise is not None
     text = experiment.text
     over = value if text.sweep.over == "epsilon" else series.epsilon
@@ -236,7 +236,7 @@ def _audit_loss(
     known_fit: _KnownFit,
     records: NDArray[np.intp],
 ) -> float | None:
-    """What the noise does not hide of the chosen labels; None where that is not known."""
+    """Return what the noise does not hide of the chosen labels; None where that is not known."""
     if series.noise is None:
         return None
     method: Any = experiment.methods[series.noise["name"]]
@@ -265,7 +265,9 @@ def _measure(
     randomness: np.random.Generator,
     value: float,
 ) -> float:
-    """The experiment's metric: on the records in the hold-out; of groups, on those fitted on."""
+    """Return the experiment's metric: on the records in the hold-out; of groups, on those fitted
+    on.
+    """
     text = experiment.text
     # Without noise the metric is that of the fit itself.
     method: Any = None

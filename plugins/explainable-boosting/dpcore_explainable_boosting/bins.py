@@ -75,8 +75,8 @@ class Cells:
 
 
 def bins_of_number(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
-    """The bin of each cell in order: closed once it holds `least`, what is left over joining the
-    last one."""
+    """Return the bin of each cell in order: closed once it holds `least`, what is left over joining
+    the last one."""
     bins, weight, number = np.zeros(len(counts), dtype=np.intp), 0.0, 0
     for cell, count in enumerate(counts.tolist()):
         bins[cell] = number
@@ -87,7 +87,7 @@ def bins_of_number(counts: NDArray[np.float64], least: float) -> NDArray[np.intp
 
 
 def bins_of_categories(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
-    """One bin for each category that holds `least`, and a last one for all others, which the
+    """Return one bin for each category that holds `least`, and a last one for all others, which the
     smallest of the former joins where they hold less."""
     is_rare = counts < least
     if is_rare.any() and not is_rare.all() and counts[is_rare].sum() < least:

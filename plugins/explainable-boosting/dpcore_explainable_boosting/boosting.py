@@ -83,7 +83,7 @@ class CyclicBoosting(SummingLearner):
 
     @abstractmethod
     def weight_column(self) -> str | None:
-        """The column of weights, if there is one."""
+        """Return the column of weights, if there is one."""
 
     @abstractmethod
     def unit(self, domain: Domain) -> float:
@@ -91,22 +91,24 @@ class CyclicBoosting(SummingLearner):
 
     @abstractmethod
     def longest(self) -> float:
-        """The size at which residuals over C are clipped."""
+        """Return the size at which residuals over C are clipped."""
 
     @abstractmethod
     def first_score(self, domain: Domain) -> float:
-        """What is predicted before the first update, in units of the range from its middle."""
+        """Return what is predicted before the first update, in units of the range from its
+        middle.
+        """
 
     def cut_columns(self, domain: Domain) -> tuple[str, ...]:
-        """All ranges but that of the weights."""
+        """Return all ranges but that of the weights."""
         return tuple(name for name in domain.columns if name != self.weight_column())
 
     def cells(self, domain: Domain) -> Cells:
-        """The cells that are counted."""
+        """Return the cells that are counted."""
         return Cells.of(domain, self.bins, self.weight_column())
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The cells of all columns once, and the leaves of one column for each update.
+        """Return the cells of all columns once, and the leaves of one column for each update.
 
         Raises:
             UnfitTargetError: there are more than two classes.
@@ -144,17 +146,17 @@ class CyclicBoosting(SummingLearner):
         )
 
     def resources(self, domain: Domain) -> tuple[int, int]:
-        """The cells of all records, and one look at them for each update."""
+        """Return the cells of all records, and one look at them for each update."""
         records, columns = domain.at_most or 0, len(domain.columns)
         return 8 * records * (columns + 4), self.rounds * columns**2 * records
 
     def start(self, public: Public) -> _State:
-        """Nothing counted, and no shape."""
+        """Return nothing counted, and no shape."""
         cells = sum(self.cells(public.domain).sizes)
         return _State(public=public, queries=self.queries(public), shapes=np.zeros(cells))
 
     def ask(self, state: _State) -> Query | None:
-        """The counts; then the leaves of one column after the other."""
+        """Return the counts; then the leaves of one column after the other."""
         counts, update = state.queries
         if not state.bins:
             return counts
@@ -234,7 +236,7 @@ class CyclicBoosting(SummingLearner):
         return np.clip(numbers / column.high, 0.0, 1.0)
 
     def update(self, state: _State, answer: Answer) -> _State:
-        """The bins; then one column's shape moved by the means of its leaves."""
+        """Return the bins; then one column's shape moved by the means of its leaves."""
         if not state.bins:
             return self._with_bins(state, answer.value)
         column, leaves = self._leaves(state)
@@ -266,7 +268,7 @@ class CyclicBoosting(SummingLearner):
         return attrs.evolve(state, bins=tuple(bins), weights=tuple(weights))
 
     def model(self, state: _State) -> BoostedModel:
-        """The sum of all shapes."""
+        """Return the sum of all shapes."""
         domain = state.public.domain
         return BoostedModel(
             domain=domain,
@@ -302,7 +304,7 @@ class Cyclic(CyclicBoosting):
     weight: str | None = None
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The cells of all columns once, and the leaves of one column for each update.
+        """Return the cells of all columns once, and the leaves of one column for each update.
 
         Raises:
             ParameterError: the weight is no declared number from 0 on, or the only column.
@@ -316,11 +318,11 @@ class Cyclic(CyclicBoosting):
         return super().queries(public)
 
     def weight_column(self) -> str | None:
-        """The declared one, if there is one."""
+        """Return the declared one, if there is one."""
         return self.weight
 
     def unit(self, domain: Domain) -> float:
-        """The clip; 1 for classes, where no residual is larger."""
+        """Return the clip; 1 for classes, where no residual is larger."""
         return 1.0 if domain.classes else self.clip
 
     def longest(self) -> float:

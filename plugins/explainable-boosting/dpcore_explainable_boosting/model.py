@@ -36,7 +36,7 @@ class BoostedModel(ShownModel):
         return self._scores(Records(features=encoded, labels=np.zeros(len(encoded))))
 
     def _scores(self, records: Records) -> NDArray[np.float64]:
-        """The same of records that may have numbers next to what is encoded."""
+        """Return the same of records that may have numbers next to what is encoded."""
 
         def of_block(places: NDArray[np.intp]) -> NDArray[np.float64]:
             scores = self.cell_scores[places.T + self.cells.offsets[:-1, None]]
@@ -70,8 +70,8 @@ class BoostedModel(ShownModel):
         )
 
     def step_function(self, name: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """What one column adds: the ends of its cells, one more than values, or its categories; and
-        values in units of the label, or logarithms of odds.
+        """Return what one column adds: the ends of its cells, one more than values, or its
+        categories; and values in units of the label, or logarithms of odds.
 
         Raises:
             UndeclaredError: there is no such column.
@@ -90,6 +90,6 @@ class BoostedModel(ShownModel):
         return np.array(column.values), values
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The shapes of all columns, where each begins, and what is added to their sum."""
+        """Return the shapes of all columns, where each begins, and what is added to their sum."""
         offsets, first = self.cells.offsets, np.array(self.first_score)
         return {"shapes": self.cell_scores, "offsets": offsets, "first_score": first}

@@ -57,7 +57,7 @@ class Printed(CyclicBoosting):
     bounds: ClassVar[tuple[str, ...]] = ("explainable_boosting.printed",)  # refuted
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The cells of all columns once, and the leaves of one column for each update.
+        """Return the cells of all columns once, and the leaves of one column for each update.
 
         Raises:
             UnfitTargetError: the label is a class, of which the published noise is enough.
@@ -78,7 +78,7 @@ class Printed(CyclicBoosting):
         return 1.0
 
     def longest(self) -> float:
-        """A thousand ranges, which represent no clip: integers need an end."""
+        """Return a thousand ranges, which represent no clip: integers need an end."""
         return _CUTOFF
 
     def first_score(self, domain: Domain) -> float:

@@ -14,13 +14,13 @@ def _training_mu(epsilon: float, delta: float) -> float:
 
 
 def charged_movement(low: float, high: float, epsilon: float, delta: float) -> dict[str, float]:
-    """What one update is charged to move by, and the epsilon of all updates."""
+    """Return what one update is charged to move by, and the epsilon of all updates."""
     charged = gaussian_epsilon(delta / 2, _training_mu(epsilon, delta))
     return {"movement": high - low, "epsilon of one update": charged}
 
 
 def first_movement(low: float, high: float, epsilon: float, delta: float) -> dict[str, float]:
-    """What the first update moves by, and its epsilon where it is the only one.
+    """Return what the first update moves by, and its epsilon where it is the only one.
 
     Args:
         low, high: Declared ends of the target, from 0 on which residuals are counted.
@@ -36,7 +36,7 @@ def printed_noise(epsilon: float, delta: float, updates: int) -> float:
 
 
 def composed_noise(epsilon: float, delta: float, updates: int) -> float:
-    """The same at the same noise on bins, where both compose to one Gaussian."""
+    """Return the same at the same noise on bins, where both compose to one Gaussian."""
     bins = gaussian_mu(_BINS * epsilon, delta / 2)
     return math.sqrt(updates / (gaussian_mu(epsilon, delta) ** 2 - bins**2))
 

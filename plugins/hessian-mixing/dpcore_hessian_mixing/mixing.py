@@ -26,7 +26,7 @@ _WIDEST = 1e9
 
 
 def mixing_renyi(ridge: float, samples: int, order: float) -> float:
-    """The printed divergence of `samples` rows at an order in (1, ridge)."""
+    """Return the printed divergence of `samples` rows at an order in (1, ridge)."""
     slope = order * math.log1p(-1 / ridge) - math.log1p(-order / ridge)
     return samples * slope / (2 * (order - 1))
 
@@ -41,7 +41,7 @@ def replacement_renyi(ridge: float, samples: int, order: float) -> float:
 
 
 def _of_variances(first: float, second: float, order: float) -> float:
-    """The Rényi divergence of N(0, first) from N(0, second); infinite where it has none."""
+    """Return the Rényi divergence of N(0, first) from N(0, second); infinite where it has none."""
     mixed = order * second + (1 - order) * first
     if mixed <= 0:
         return math.inf
@@ -49,8 +49,8 @@ def _of_variances(first: float, second: float, order: float) -> float:
 
 
 def mixing_delta(epsilon: float, radius: float, ridge: float, samples: int) -> float:
-    """The exact delta of `samples` rows at `epsilon`, add/remove, records at most `radius` long and
-    `ridge` added in public."""
+    """Return the exact delta of `samples` rows at `epsilon`, add/remove, records at most `radius`
+    long and `ridge` added in public."""
     q = radius * radius / ridge
     drift = samples / 2 * math.log1p(q)
     scale = 2 * (1 + q) / q
@@ -64,7 +64,9 @@ def mixing_delta(epsilon: float, radius: float, ridge: float, samples: int) -> f
 
 
 def least_ridge(epsilon: float, delta: float, radius: float, samples: int) -> float:
-    """The least public ridge at which `samples` rows are (epsilon, delta)-DP under add/remove."""
+    """Return the least public ridge at which `samples` rows are (epsilon, delta)-DP under
+    add/remove.
+    """
 
     def excess(log_ridge: float) -> float:
         return mixing_delta(epsilon, radius, math.exp(log_ridge), samples) - delta
@@ -82,7 +84,7 @@ def printed_gamma(
     label_bound: float = 0.0,
     pays_eigenvalue: bool = True,
 ) -> float:
-    """The least gamma for which the published formula states (epsilon, delta).
+    """Return the least gamma for which the published formula states (epsilon, delta).
 
     Args:
         samples: k rows a sketch. sketches: T of them.

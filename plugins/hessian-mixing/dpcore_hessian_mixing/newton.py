@@ -87,11 +87,11 @@ class Newton(SummingLearner):
     features: FeatureMap = attrs.field(factory=_linear)
 
     def units(self, domain: Domain) -> GramUnits:
-        """What is counted in the matrix."""
+        """Return what is counted in the matrix."""
         return GramUnits.of(self.features.norm(domain), 1.0, self.features.width(domain), 1.0)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The matrix once, and the gradient six times."""
+        """Return the matrix once, and the gradient six times."""
         domain = public.domain
         need(
             not domain.classes or domain.classes == 2,
@@ -136,7 +136,9 @@ class Newton(SummingLearner):
         )
 
     def ask(self, state: _State) -> Query | None:
-        """The matrix; then the gradient at the latest iterate, with the clip that answers set."""
+        """Return the matrix; then the gradient at the latest iterate, with the clip that answers
+        set.
+        """
         matrix, gradient = state.queries
         if state.inverse is None:
             return matrix
@@ -181,7 +183,7 @@ class Newton(SummingLearner):
         return rows
 
     def update(self, state: _State, answer: Answer) -> _State:
-        """The preconditioner; then one step of it, and the next clip."""
+        """Return the preconditioner; then one step of it, and the next clip."""
         std = 0.0 if answer.noise_distribution is None else answer.noise_distribution.std
         if state.inverse is None:
             return self._with_matrix(state, answer.value, std)
@@ -212,7 +214,7 @@ class Newton(SummingLearner):
         return attrs.evolve(state, inverse=inverse, records=max(records, 1.0))
 
     def model(self, state: _State) -> LinearModel:
-        """The mean of the last two iterates, in units of the labels."""
+        """Return the mean of the last two iterates, in units of the labels."""
         domain = state.public.domain
         unit = domain.label_bound / self.features.norm(domain)
         return LinearModel(

@@ -53,13 +53,13 @@ class LeastEigenvalue(OneShot):
     total: ClassVar[bool] = True
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One number, whose movement is measured in l2."""
+        """Return one number, whose movement is measured in l2."""
         return (Query(name="least_eigenvalue", shape=(1,), distance=Distance.L2),)
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
-        """PRIVATE: the least eigenvalue, shape (1,)."""
+        """PRIVATE: return the least eigenvalue, shape (1,)."""
         longest = math.sqrt(len(public.domain.columns))
         labels = records.labels / public.domain.label_bound
         rows = np.column_stack([records.features / longest, labels])
@@ -71,7 +71,7 @@ class LeastEigenvalue(OneShot):
         return 8 * records * width, records * width**2
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> Statistics:
-        """The released number, of which no interval is stated."""
+        """Return the released number, of which no interval is stated."""
         value = answers["least_eigenvalue"]
         nothing = np.full(1, math.inf)
         return Statistics.of(

@@ -75,7 +75,7 @@ class _Path:
 
 
 def _grown(array: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """A copy with room for `size` rows."""
+    """Return a copy with room for `size` rows."""
     larger = np.empty((size, *array.shape[1:]))
     larger[: array.shape[0]] = array
     return larger
@@ -157,7 +157,7 @@ class GaussianProcess(OneNoise):
     def event(
         self, query: Query, sensitivity: Sensitivity, moved: float | None = None
     ) -> GaussianEvent:
-        """A Gaussian of mu = 1/noise_multiplier, rounded up, for all questions together."""
+        """Return a Gaussian of mu = 1/noise_multiplier, rounded up, for all questions together."""
         function_query(query, self)
         mu = up(1.0, roundings=20) / self.noise_multiplier
         return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
@@ -165,5 +165,5 @@ class GaussianProcess(OneNoise):
     def open(
         self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream
     ) -> Oracle:
-        """An oracle with one path for life: opening another is another release."""
+        """Return an oracle with one path for life: opening another is another release."""
         return _ProcessOracle(query, value, self.noise_std(query, sensitivity), noise)

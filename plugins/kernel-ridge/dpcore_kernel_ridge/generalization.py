@@ -24,7 +24,7 @@ def generalization_printed(epsilon: float, bound: float) -> float:
 
 
 def generalization(epsilon: float, bound: float) -> float:
-    r"""The same for every epsilon: :math:`(e^\epsilon-1)G`.
+    r"""Return the same for every epsilon: :math:`(e^\epsilon-1)G`.
 
     G bounds both the expectation and the expected mean: each direction needs one of them.
     """
@@ -49,7 +49,8 @@ def noise_variance_printed(
 def noise_variance(
     kappa: float, label_bound: float, regularization: float, records: int, epsilon: float
 ) -> float:
-    r"""The same with T4 and clipped evaluations: :math:`2\min(2M,\kappa\Delta_K)^2/\epsilon^2`.
+    r"""Return the same with T4 and clipped evaluations:
+    :math:`2\min(2M,\kappa\Delta_K)^2/\epsilon^2`.
 
     E b = 0, so that the expectation of :math:`R_2` is exactly the variance of b.
     """
@@ -74,7 +75,7 @@ def random_error_printed(
 def random_error(
     kappa: float, label_bound: float, regularization: float, records: int, epsilon: float
 ) -> float:
-    r"""The same for every epsilon, with T4: :math:`(e^\epsilon-1)(V+4M^2)`.
+    r"""Return the same for every epsilon, with T4: :math:`(e^\epsilon-1)(V+4M^2)`.
 
     By Theorem 1 for the squared error, whose expected mean is at most V + (2M)^2.
     """

@@ -58,7 +58,7 @@ class KernelHuberRidge(KernelLearner):
     clip: float = attrs.field(validator=positive)
 
     def problem(self, domain: Domain) -> HuberProblem:
-        """What is public of the minimisation."""
+        """Return what is public of the minimisation."""
         kernel = self.kernel_in_force
         return HuberProblem(
             kappa=kernel.norm(domain),
@@ -74,12 +74,12 @@ class KernelHuberRidge(KernelLearner):
         return huber_ridge(problem.kappa, problem.label_bound, self.clip, self.total_regularization)
 
     def solver_error(self, domain: Domain) -> float:
-        """The public tolerance in the kernel's norm, or infinity; 0 without a limit."""
+        """Return the public tolerance in the kernel's norm, or infinity; 0 without a limit."""
         # Only the public limit enters: the number of records is private here.
         return huber_error(self.problem(domain), domain.at_most or 0)
 
     def function_query(self, public: Public) -> FunctionQuery:
-        """The function, in the kernel's norm."""
+        """Return the function, in the kernel's norm."""
         domain, problem = public.domain, self.problem(public.domain)
         largest_count = domain.at_most or 0  # without a limit the bound refuses
         return FunctionQuery(
@@ -95,7 +95,7 @@ class KernelHuberRidge(KernelLearner):
     def statistic(
         self, query: FunctionQuery, records: Records, public: Public, secret: LearnerRandomness
     ) -> Expansion:
-        """The minimiser, to within the declared solver error."""
+        """Return the minimiser, to within the declared solver error."""
         problem, tolerance = self.problem(public.domain), self.solver_error(public.domain)
         # The tolerance is the one that the bound declared, whatever these records are.
         alpha = solve_huber(problem, query.kernel, records.features, records.labels, tolerance)

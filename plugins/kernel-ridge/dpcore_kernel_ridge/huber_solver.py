@@ -88,14 +88,14 @@ class HuberProblem:
         return up(entry * mass + 8 * UNIT * size + step, roundings=5000)
 
     def rounding(self, records: int) -> float:
-        """The second and the third term of the claim: what no number of steps takes away."""
+        """Return the second and the third term of the claim: what no number of steps takes away."""
         lam = self.total_regularization
         # Every record may err in its own entry: a vector of m errors is sqrt(m) delta long.
         gradients = 4 * math.sqrt(records * self.curvature(records)) * self.noise(records) / lam
         return up(gradients + self.kappa * records * UNIT * self.box, roundings=5000)
 
     def left(self, records: int) -> float:
-        """What the steps may leave of the first term."""
+        """Return what the steps may leave of the first term."""
         return max(self.rounding(records), _FRACTION * self.kappa * self.box)
 
     def steps(self, records: int) -> int:

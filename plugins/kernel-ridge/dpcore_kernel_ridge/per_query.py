@@ -88,14 +88,14 @@ class PerQuery(Interactive):
         return attrs.evolve(self, noise_multiplier=scale)
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """The event of one question; a plan composes it `questions` times."""
+        """Return the event of one question; a plan composes it `questions` times."""
         mechanism, answer_sensitivity = self._noise(function_query(query, self), sensitivity)
         return mechanism.event(one_answer(query), answer_sensitivity)
 
     def open(
         self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream
     ) -> Oracle:
-        """An oracle that refuses what was not paid for."""
+        """Return an oracle that refuses what was not paid for."""
         return self.opener(query, sensitivity)(value, noise)
 
     def opener(
@@ -111,7 +111,7 @@ class PerQuery(Interactive):
     def _noise(
         self, query: FunctionQuery, sensitivity: Sensitivity
     ) -> tuple[Mechanism, Sensitivity]:
-        """The mechanism of one answer, and Delta_q rounded up."""
+        """Return the mechanism of one answer, and Delta_q rounded up."""
         # |f(x) - f'(x)| <= kappa ||f - f'||_K, and each value is computed with an error
         cutoff = query.kappa * sensitivity.unit + 2 * query.evaluation_error
         shift = up(min(2 * query.label_bound, cutoff), roundings=3)
@@ -129,5 +129,5 @@ class PerQuery(Interactive):
 
 
 def one_answer(query: Query) -> Query:
-    """One value of the function, as a query of its own."""
+    """Return one value of the function, as a query of its own."""
     return Query(name=query.name, shape=(1,), distance=Distance.L2)

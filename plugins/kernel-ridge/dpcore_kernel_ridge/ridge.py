@@ -42,7 +42,7 @@ class Problem:
         return {"records": records, "norm": kappa, "label": label_bound, "regularization": lam}
 
     def query(self) -> FunctionQuery:
-        """The function, as a question."""
+        """Return the function, as a question."""
         return FunctionQuery(
             name="function",
             distance=Distance.RKHS,
@@ -54,7 +54,7 @@ class Problem:
         )
 
     def fit(self, records: Records) -> Expansion:
-        """PRIVATE: the minimiser, to within `solver_error`."""
+        """PRIVATE: return the minimiser, to within `solver_error`."""
         # m is the domain's public number and not a count of these rows: Lam = m lam stays public.
         total = self.domain.records * self.regularization
         alpha = solve_kernel_ridge(self.kernel, records.features, records.labels, total)
@@ -93,7 +93,7 @@ class KernelLearner(FunctionLearner):
         _ = self.kernel_in_force
 
     def resources(self, domain: Domain) -> tuple[int, int]:
-        """The matrix of all pairs of records and its factor."""
+        """Return the matrix of all pairs of records and its factor."""
         records = domain.at_most or 0
         return 8 * 3 * records**2, records**3 // 3 + records**2 * domain.width
 
@@ -139,16 +139,16 @@ class KernelRidge(KernelLearner):
     regularization: float = attrs.field(validator=positive)
 
     def problem(self, domain: Domain) -> Problem:
-        """The fit at a domain."""
+        """Return the fit at a domain."""
         kernel = self.kernel_in_force
         return Problem(kernel=kernel, domain=domain, regularization=self.regularization)
 
     def function_query(self, public: Public) -> FunctionQuery:
-        """The function, in the kernel's norm."""
+        """Return the function, in the kernel's norm."""
         return self.problem(public.domain).query()
 
     def statistic(
         self, query: FunctionQuery, records: Records, public: Public, secret: LearnerRandomness
     ) -> Expansion:
-        """The minimiser, to within the declared solver error."""
+        """Return the minimiser, to within the declared solver error."""
         return self.problem(public.domain).fit(records)

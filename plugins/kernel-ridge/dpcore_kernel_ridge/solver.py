@@ -54,7 +54,7 @@ def solve_kernel_ridge(
     labels: NDArray[np.float64],
     total_regularization: float,
 ) -> NDArray[np.float64]:
-    r"""a with :math:`(K+\Lambda)a=y`, shape (m,).
+    r"""Return a with :math:`(K+\Lambda)a=y`, shape (m,).
 
     Args:
         rows: Shape (m, p). labels: Shape (m,). total_regularization: m lam > 0.

@@ -41,7 +41,7 @@ class _Affine(Features):
         return self.inner.arrays()
 
     def exported(self) -> tuple[Features, dict[str, Any]]:
-        """The other map, and what it takes to rescale its rows behind the constant."""
+        """Return the other map, and what it takes to rescale its rows behind the constant."""
         return self.inner, {"constant": self.weight, "scale": self.scale}
 
 
@@ -58,7 +58,7 @@ class Affine(FeatureMap):
     intercept: float = attrs.field(default=0.7, validator=fraction)
 
     def width(self, domain: Domain) -> int:
-        """One more than the other map's."""
+        """Return one more than the other map's."""
         return 1 + self.features.width(domain)
 
     def norm(self, domain: Domain) -> float:
@@ -66,6 +66,6 @@ class Affine(FeatureMap):
         return _ROUNDING
 
     def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
-        """The other map's features, drawn from the same randomness, behind the constant."""
+        """Return the other map's features, drawn from the same randomness, behind the constant."""
         scale = math.sqrt(1 - self.intercept**2) / self.features.norm(domain)
         return _Affine(self.features.draw(domain, randomness), self.intercept, scale)

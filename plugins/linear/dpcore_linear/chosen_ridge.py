@@ -91,7 +91,7 @@ class ChosenRidge(SummingLearner):
     share: float = attrs.field(default=0.1, validator=fraction)
 
     def ridge(self, candidate: float, domain: Domain) -> SufficientStatistics:
-        """The learner that one candidate is."""
+        """Return the learner that one candidate is."""
         kappa = self.features.norm(domain)
         return SufficientStatistics(
             features=self.features, total_regularization=candidate * kappa * kappa
@@ -153,7 +153,7 @@ class ChosenRidge(SummingLearner):
         return self.ridge(self.candidates[0], public.domain).partial(query, block, public)
 
     def update(self, state: _State, answer: Answer) -> _State:
-        """All candidates' coefficients, or the choice."""
+        """Return all candidates' coefficients, or the choice."""
         if state.coefficients is not None:
             return attrs.evolve(state, choice=int(np.argmax(answer.value)))
         domain = state.public.domain
@@ -167,7 +167,7 @@ class ChosenRidge(SummingLearner):
         return attrs.evolve(state, coefficients=np.array(rows))
 
     def model(self, state: _State) -> LinearModel:
-        """The linear model of the candidate that was chosen."""
+        """Return the linear model of the candidate that was chosen."""
         assert state.coefficients is not None, "the sums are released"
         return LinearModel(
             domain=state.public.domain,

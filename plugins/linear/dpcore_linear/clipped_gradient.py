@@ -50,7 +50,7 @@ from dpcore_models.solvers.elementary import half_tanh
 
 
 def _count(domain: Domain) -> int:
-    """What sums are divided by: the public number of records, or a public limit."""
+    """Return what sums are divided by: the public number of records, or a public limit."""
     return need_value(
         domain.at_most,
         UnknownCountError,
@@ -114,7 +114,7 @@ class ClippedGradient(SummingLearner):
         return self.clip / (self.features.norm(domain) * domain.label_bound)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The gradient, once a step."""
+        """Return the gradient, once a step."""
         _count(public.domain)
         # Twice the logistic loss is a loss for labels -1 and +1 only.
         need(
@@ -136,7 +136,7 @@ class ClippedGradient(SummingLearner):
         )
 
     def _sampling(self, domain: Domain) -> Poisson | None:
-        """What one step sees. A subset of fixed size would cost more under replace-one."""
+        """Return what one step sees. A subset of fixed size would cost more under replace-one."""
         count = _count(domain)
         # Without a subset smaller than the limit there is no amplification to account for.
         if self.batch is None or self.batch >= count:
@@ -144,7 +144,7 @@ class ClippedGradient(SummingLearner):
         return Poisson(probability=self.batch / count)
 
     def start(self, public: Public) -> _State:
-        """The descent at zero weights, with its public divisor and schedule."""
+        """Return the descent at zero weights, with its public divisor and schedule."""
         domain = public.domain
         # Own units: features over kappa, labels over M. The rate is scaled by kappa^2 to match.
         kappa = self.features.norm(domain)
@@ -159,7 +159,7 @@ class ClippedGradient(SummingLearner):
         )
 
     def ask(self, state: _State) -> Query | None:
-        """The gradient at the latest iterate."""
+        """Return the gradient at the latest iterate."""
         if state.descent.done:
             return None
         return self._query(state.domain).with_args({"weights": state.descent.weights})
@@ -201,7 +201,7 @@ class ClippedGradient(SummingLearner):
         return attrs.evolve(state, descent=state.descent.after(answer.value))
 
     def model(self, state: _State) -> LinearModel:
-        """The averaged iterates, in units of the labels."""
+        """Return the averaged iterates, in units of the labels."""
         unit = state.domain.label_bound / self.features.norm(state.domain)
         return LinearModel(
             domain=state.domain,

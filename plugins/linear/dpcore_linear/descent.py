@@ -31,7 +31,8 @@ class Steps:
 
     @classmethod
     def for_stage(cls, records: int, mu: float, fraction: float, width: int) -> "Steps":
-        """The schedule of one stage of the staged learner: labels in [0, 1], rows at most 1 long.
+        """Return the schedule of one stage of the staged learner: labels in [0, 1], rows at most 1
+        long.
 
         Args:
             records: n. mu: Of the whole release. share: Of this stage. width: d.
@@ -63,7 +64,7 @@ class Descent:
 
     @classmethod
     def start(cls, steps: Steps, records: int, weights: NDArray[np.float64]) -> "Descent":
-        """The descent before its first step, at `weights`, shortened to the ball."""
+        """Return the descent before its first step, at `weights`, shortened to the ball."""
         start = shortened(weights)
         return cls(
             steps=steps, records=records, weights=start, taken=0, total=np.zeros(start.shape)
@@ -80,7 +81,7 @@ class Descent:
         return self.taken == self.steps.count
 
     def after(self, gradient: NDArray[np.float64]) -> "Descent":
-        """The descent one step further, along a released sum of gradients."""
+        """Return the descent one step further, along a released sum of gradients."""
         weights = shortened(self.weights - self.steps.rate / self.records * gradient)
         # Early iterates still hold the start; only the later half enters the mean.
         in_later_half = self.taken >= self.steps.count - self.averaged

@@ -44,16 +44,16 @@ class Design(FeatureMap):
     """A constant, and every encoded column but the first of three or more categories."""
 
     def width(self, domain: Domain) -> int:
-        """One more than the encoded columns that stay."""
+        """Return one more than the encoded columns that stay."""
         return 1 + _places(domain).size
 
     def norm(self, domain: Domain) -> float:
-        """The root of one more than the number of declared columns; rounded up."""
+        """Return the root of one more than the number of declared columns; rounded up."""
         # Each declared column encodes to a block at most 1 long, and leaving one out shortens it.
         return up(math.sqrt(1 + len(domain.columns)), roundings=3)
 
     def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
-        """The same rows whatever the randomness."""
+        """Return the same rows whatever the randomness."""
         return _Rows(_places(domain))
 
 
@@ -82,7 +82,7 @@ def require_draws(domain: Domain) -> None:
 
 
 def settle_interval(domain: Domain, interval: str | None) -> str:
-    """What the intervals of a table cover: `noise`, `population` or `both`.
+    """Return what the intervals of a table cover: `noise`, `population` or `both`.
 
     By default both, as who publishes a table knows how its records were drawn; of a census the
     noise, as there is no sampling error.
@@ -115,7 +115,9 @@ def sampled_proportion(domain: Domain, interval: str, number: float) -> float:
 
 
 def file_units(domain: Domain) -> FileUnits:
-    """What coefficients of rows are in the file's own columns: see `Domain` for the encoding."""
+    """Return what coefficients of rows are in the file's own columns: see `Domain` for the
+    encoding.
+    """
     places = _places(domain)
     size = 1 + places.size
     turn, shift = np.eye(size), np.zeros(size)
@@ -145,7 +147,7 @@ def bases(domain: Domain) -> tuple[str, ...]:
 
 
 def _starts(domain: Domain) -> dict[int, Any]:
-    """Every declared column, by the place of its first encoded one."""
+    """Return every declared column, by the place of its first encoded one."""
     columns, place = {}, 0
     for column in domain.columns.values():
         columns[place] = column
@@ -154,7 +156,7 @@ def _starts(domain: Domain) -> dict[int, Any]:
 
 
 def _places(domain: Domain) -> NDArray[np.intp]:
-    """The encoded columns that stay."""
+    """Return the encoded columns that stay."""
     dropped = [
         place
         for place, column in _starts(domain).items()

@@ -18,5 +18,5 @@ class SufficientStatisticsRidge(Estimator):
 
     @classmethod
     def features(cls, fields: Mapping[str, Any]) -> FeatureMap:
-        """The columns themselves, and a constant."""
+        """Return the columns themselves, and a constant."""
         return Affine(features=Identity(), **fields)

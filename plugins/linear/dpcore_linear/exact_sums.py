@@ -172,7 +172,7 @@ class GramUnits:
     def integers(
         self, features: NDArray[np.float64], labels: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """PRIVATE: a, shape (n, d), and y', shape (n,), as floats that hold integers."""
+        """PRIVATE: return a, shape (n, d), and y', shape (n,), as floats that hold integers."""
         with np.errstate(over="ignore", invalid="ignore"):
             # ldexp by a power of two does not round; rint is the only rounding of a row.
             rows = np.rint(np.ldexp(features, self.places - _above(self.kappa)))
@@ -187,7 +187,7 @@ class GramUnits:
     def vectors(
         self, features: NDArray[np.float64], labels: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """PRIVATE: every record's vector, shape (n, size)."""
+        """PRIVATE: return every record's vector, shape (n, size)."""
         rows, values = self.integers(features, labels)
         # The matrix is symmetric: its upper triangle,
         # weighted by 41/29 < sqrt(2), represents both halves.
@@ -202,7 +202,7 @@ class GramUnits:
         return np.ldexp(integers, self.exponent)
 
     def total(self, features: NDArray[np.float64], labels: NDArray[np.float64]) -> Exact:
-        """PRIVATE: the sum of the vectors of at most `BLOCK` records."""
+        """PRIVATE: return the sum of the vectors of at most `BLOCK` records."""
         assert len(labels) <= BLOCK, "blocks are cut to size"
         rows, values = self.integers(features, labels)
         # Exact in doubles up to here; the weights are applied in integers of 64 bits.
@@ -229,6 +229,6 @@ class GramUnits:
 
 
 def _above(bound: float) -> int:
-    """The least e with bound <= 2^e."""
+    """Return the least e with bound <= 2^e."""
     half, exponent = math.frexp(bound)
     return exponent - 1 if half == 0.5 else exponent

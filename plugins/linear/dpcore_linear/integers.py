@@ -70,7 +70,7 @@ def integer_rows(
     *,
     overwrite: bool = False,
 ) -> IntegerRows:
-    """PRIVATE: a block, prepared for any weights.
+    """PRIVATE: return a block, prepared for any weights.
 
     Args:
         features: Rows at most 1 long, shape (n, d). labels: In [-1, 1], shape (n,).
@@ -100,7 +100,9 @@ def integer_rows(
 
 
 def scores(block: IntegerRows, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """PRIVATE: a . w, exact at weights rounded as in step 2: functions of each row only. (n,)."""
+    """PRIVATE: return a . w, exact at weights rounded as in step 2: functions of each row only.
+    (n,).
+    """
     integer_weights, places = _integer_weights(weights)
     with np.errstate(over="ignore", under="ignore"):
         return _times_power(block.rows @ integer_weights, -_PLACES - places)
@@ -131,14 +133,14 @@ def multipliers(
 def clipped_gradients(
     block: IntegerRows, weights: NDArray[np.float64], link: Link | None = None
 ) -> Exact:
-    """PRIVATE: the sum over the block, shape (d,)."""
+    """PRIVATE: return the sum over the block, shape (d,)."""
     # No partial sum passes 2^53 (item 6): any order of summation gives the same integers.
     total = block.rows.T @ multipliers(block, weights, link)
     return Exact.of(total, block.exponent)
 
 
 def label_moves(clip: float, width: int) -> float:
-    """What a label within [-1, 1] moves a contribution by at most, unclipped; rounded up.
+    """Return what a label within [-1, 1] moves a contribution by at most, unclipped; rounded up.
 
     (2^(r+1) + 1.001) 2^-r times the longest row, 1 + 2^-30 + sqrt(d) 2^-21.
     """

@@ -31,19 +31,19 @@ class LinearisedNoise(NoiseIntervals):
     rounding: float = 0.0
 
     def coefficients(self, width: int) -> NDArray[np.float64]:
-        """The length of each row of R."""
+        """Return the length of each row of R."""
         return np.asarray(np.linalg.norm(self.root, axis=1))
 
     def scores(self, phi: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The length of each row of phi R."""
+        """Return the length of each row of phi R."""
         return np.asarray(np.linalg.norm(phi @ self.root, axis=1))
 
     def degrees(self, width: int) -> int:
-        """The number of columns of R."""
+        """Return the number of columns of R."""
         return int(self.root.shape[1])
 
     def describe(self) -> str:
-        """The largest bar of a coefficient and of a prediction, at 95 %."""
+        """Return the largest bar of a coefficient and of a prediction, at 95 %."""
         z = NormalDist().inv_cdf(0.975)
         half_width = z * float(np.linalg.norm(self.root, axis=1).max())
         # The operator norm of R covers every row of features up to that length.

@@ -141,7 +141,7 @@ class LogisticTable(CoefficientTable, SummingLearner, Conversation):
         )
 
     def ask(self, state: Transcript) -> Query | None:
-        """The next step, at the coefficients of the steps so far."""
+        """Return the next step, at the coefficients of the steps so far."""
         query = super().ask(state)
         if query is None:
             return None
@@ -172,7 +172,7 @@ class LogisticTable(CoefficientTable, SummingLearner, Conversation):
         return tuple(steps)
 
     def model(self, state: Transcript) -> LogisticModel:
-        """The line, and its covariances unless the public rule refuses them."""
+        """Return the line, and its covariances unless the public rule refuses them."""
         public, domain, answer = state.public, state.public.domain, state.answers[-1]
         last, width = self._steps(state)[-1], _width(state)
         std = 0.0 if answer.noise_distribution is None else answer.noise_distribution.std
@@ -207,7 +207,7 @@ def _width(state: Transcript) -> int:
 
 
 def _newton(theta: NDArray[np.float64], answer: Answer) -> _Step:
-    """A step from released score and Hessian; both are public."""
+    """Return a step from released score and Hessian; both are public."""
     width = theta.size
     pairs = width * (width + 1) // 2
     hessian = _matrix(answer.value[width : width + pairs], width) / FREE
@@ -232,7 +232,7 @@ def _products(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _matrix(triangle: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """The symmetric matrix that such a triangle represents."""
+    """Return the symmetric matrix that such a triangle represents."""
     first, second = np.triu_indices(width)
     matrix = np.zeros((width, width))
     matrix[first, second] = triangle / np.where(first == second, 1.0, _OFF)

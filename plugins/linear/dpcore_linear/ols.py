@@ -126,11 +126,13 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
     )
 
     def units(self, domain: Domain) -> GramUnits:
-        """What is counted: as for `linear.sufficient_statistics`."""
+        """Return what is counted: as for `linear.sufficient_statistics`."""
         return GramUnits.of(_DESIGN.norm(domain), domain.label_bound, _DESIGN.width(domain), 1.0)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The sums; then, for the sandwich, the Gram matrix of rows weighted by residuals."""
+        """Return the sums; then, for the sandwich, the Gram matrix of rows weighted by
+        residuals.
+        """
         domain = public.domain
         require_draws(domain)
         interval = settle_interval(domain, self.interval)
@@ -162,7 +164,7 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
         return (sums, meat)
 
     def ask(self, state: Transcript) -> Query | None:
-        """The sums; then the second query, at what they give."""
+        """Return the sums; then the second query, at what they give."""
         query = super().ask(state)
         if query is None or query.name != MEAT:
             return query
@@ -220,7 +222,7 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
         return _Solution(gram, inverse, theta, noise, variance, number, reason)
 
     def model(self, state: Transcript) -> Regression:
-        """The line, and its covariances unless the public rule refuses them."""
+        """Return the line, and its covariances unless the public rule refuses them."""
         public, domain = state.public, state.public.domain
         solution = self._solution(state.answers[0], public)
         # What the draw of the records puts into the equations; noise may have made it negative.
@@ -261,7 +263,7 @@ class OrdinaryLeastSquaresBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """The joint bound of each relation."""
+        """Return the joint bound of each relation."""
         assert isinstance(learner, OrdinaryLeastSquares)
         domain = public.domain
         # In this range no product of two features or labels leaves the normal numbers.

@@ -43,7 +43,7 @@ class OutputPerturbation(HuberRegression):
     bounds: ClassVar[tuple[str, ...]] = ("linear.output_perturbation",)
 
     def taper(self, domain: Domain) -> Taper:
-        """None: a public limit on the records is needed."""
+        """Return none: a public limit on the records is needed."""
         # Without a limit a taper would bend the result, which the paper's algorithm does not have.
         need(
             domain.at_most is not None,
@@ -73,7 +73,7 @@ class PrintedBound(CertifiedBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """The number 2/Lam, and what it is worth."""
+        """Return the number 2/Lam, and what it is worth."""
         assert isinstance(learner, OutputPerturbation)
         if not REPLACE_ONE.covers(adjacency):
             return Refused(f"2/(m lambda) is about a replaced record, not {adjacency}")

@@ -93,20 +93,20 @@ class Covariances:
         return cls(total=around_records + inverse @ meat @ inverse, noise=around_records)
 
     def turned(self, turn: NDArray[np.float64]) -> "Covariances":
-        """Those of `turn` times the coefficients."""
+        """Return those of `turn` times the coefficients."""
         return Covariances(total=turn @ self.total @ turn.T, noise=turn @ self.noise @ turn.T)
 
 
 def matrix_noise(std: float, vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The covariance of E v, for symmetric noise E of `std` on the diagonal and std/sqrt(2) next to
-    it."""
+    """Return the covariance of E v, for symmetric noise E of `std` on the diagonal and std/sqrt(2)
+    next to it."""
     square = float(vector @ vector)
     product: NDArray[np.float64] = square * np.eye(vector.size) + np.outer(vector, vector)
     return std * std / 2 * product
 
 
 def positive_part(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The matrix without its negative eigenvalues, which only noise can make."""
+    """Return the matrix without its negative eigenvalues, which only noise can make."""
     values, vectors = np.linalg.eigh(matrix)
     product: NDArray[np.float64] = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return product
@@ -215,7 +215,7 @@ class Regression(LinearModel, Described):
         return np.sqrt(np.diag(turned.total)), np.sqrt(np.diag(turned.noise))
 
     def covers(self) -> tuple[str, str]:
-        """What the intervals of the noise, and those of the population include, in words."""
+        """Return what the intervals of the noise, and those of the population include, in words."""
         first = bases(self.domain)
         compared = f"; categories compare with {', '.join(first)}" if first else ""
         noise = f"noise only: the same fit to these records without noise{compared}"
@@ -235,7 +235,7 @@ class Regression(LinearModel, Described):
         return noise, population
 
     def description(self) -> Description:
-        """The table of coefficients, with the intervals that were asked for."""
+        """Return the table of coefficients, with the intervals that were asked for."""
         ends = self.conf_int()
         edges = _ends(self.params, self.noise_errors, self.level)
         noise, population = self.covers()
@@ -263,11 +263,11 @@ class Regression(LinearModel, Described):
         return Description(tables={"coefficients": table})
 
     def _reasoned(self, words: str) -> str:
-        """What intervals cover, after the reason why they say nothing, if there is one."""
+        """Return what intervals cover, after the reason why they say nothing, if there is one."""
         return f"{self.reason}; {words}" if self.reason else words
 
     def shown_summary(self) -> Summary:
-        """The table as `summary` prints it."""
+        """Return the table as `summary` prints it."""
         return Summary(
             title=self.method,
             tables=(Listing.of(self._headings(), self._rows()),),
@@ -275,8 +275,8 @@ class Regression(LinearModel, Described):
         )
 
     def summary(self) -> str:
-        """The table as text: coefficient, standard error, z, p value, interval of the population,
-        and which proportion of the variance is noise."""
+        """Return the table as text: coefficient, standard error, z, p value, interval of the
+        population, and which proportion of the variance is noise."""
         headings = self._headings()
         lines = align([headings, *self._rows()], range(1, len(headings)))
         return "\n".join([f"{self.method}: {self.domain.target}", *lines, self._sentence()])
@@ -317,7 +317,7 @@ class Regression(LinearModel, Described):
         )  # fmt: skip
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The coefficients, and their covariances where there are some."""
+        """Return the coefficients, and their covariances where there are some."""
         arrays = {"coefficients": self.coefficients}
         if self.covariances is not None:
             # In the units of the coefficients, which are those of the encoded columns.

@@ -135,7 +135,8 @@ class StagedFeatures(Features):
     def _columns(
         self, z: NDArray[np.float64], partners: _Partners, width: int
     ) -> NDArray[np.float64]:
-        """The features of a few rows, shape (width, n): long columns are quicker than short rows.
+        """Return the features of a few rows, shape (width, n): long columns are quicker than short
+        rows.
 
         Every entry is made of its own row's by the same operations, wherever it is.
 
@@ -175,7 +176,7 @@ class StagedFeatures(Features):
         return columns
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The released numbers that fix the map: means, variances and scales."""
+        """Return the released numbers that fix the map: means, variances and scales."""
         return {"means": self.means, "variances": self.variances, "scales": self.scales}
 
 

@@ -97,13 +97,13 @@ class _Recipe:
         return _SQUARES * math.sqrt(self.layout.numeric.size)
 
     def steps(self, name: str) -> Steps:
-        """The schedule of a stage."""
+        """Return the schedule of a stage."""
         if name == "screen":
             return Steps.for_stage(self.records, self.mu, _SCREEN, self.layout.screened)
         return Steps.for_stage(self.records, self.mu, self.fit, self.layout.fitted)
 
     def queries(self) -> tuple[Query, ...]:
-        """The plan: `means` and `squares` once each, then `screen` and `fit` once a step."""
+        """Return the plan: `means` and `squares` once each, then `screen` and `fit` once a step."""
         numeric = self.layout.numeric.size
         # Means and squares halve the proportion of the standardising stage.
         half = self.standardise / 2
@@ -133,7 +133,7 @@ class _Recipe:
         return np.clip(total / self.records, floor, 0.35)
 
     def screened(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """a'_j: larger where the screen found an effect."""
+        """Return a'_j: larger where the screen found an effect."""
         # Released weights only: the screen's result is post-processing and costs nothing more.
         effects = np.abs(weights[1:])
         typical = math.sqrt(float(np.mean(effects**2)))
@@ -190,7 +190,9 @@ class StagedModel(ShownModel):
         return np.asarray((2 * predictions - 1) * self.domain.label_bound)
 
     def exported(self) -> tuple[ModuleType, dict[str, Any]]:
-        """A module of numpy only whose `score` gives the same scores, and the values it takes."""
+        """Return a module of numpy only whose `score` gives the same scores, and the values it
+        takes.
+        """
         layout = self.features.layout
         return portable, {
             "bound": self.domain.label_bound,
@@ -225,12 +227,12 @@ class StagedGradient(SummingLearner):
         return _Recipe.of(public).queries()
 
     def resources(self, domain: Domain) -> tuple[int, int]:
-        """The features of the fit at all records: pairs of columns, squares and steps."""
+        """Return the features of the fit at all records: pairs of columns, squares and steps."""
         records, fitted = domain.at_most or 0, Layout.of(domain).fitted
         return 8 * fitted * (2 * records + 20), 2 * fitted * records
 
     def start(self, public: Public) -> _State:
-        """Nothing known: the first stage that there is."""
+        """Return nothing known: the first stage that there is."""
         recipe = _Recipe.of(public)
         state = _State(
             recipe=recipe,
@@ -243,7 +245,7 @@ class StagedGradient(SummingLearner):
         return state if recipe.layout.numeric.size else _screen(state)
 
     def ask(self, state: _State) -> Query | None:
-        """The stage's query, with all that is fixed before it."""
+        """Return the stage's query, with all that is fixed before it."""
         if state.stage == "done":
             return None
         args: dict[str, Any] = {"means": state.means}
@@ -295,7 +297,7 @@ class StagedGradient(SummingLearner):
         return block.derived((*key, self, public.domain, public.mu, query.name), rows)
 
     def update(self, state: _State, answer: Answer) -> _State:
-        """One stage, or one step of a descent, further."""
+        """Return one stage, or one step of a descent, further."""
         if state.stage == "means":
             return attrs.evolve(state, stage="squares", means=state.recipe.means(answer.value))
         if state.stage == "squares":
@@ -308,7 +310,7 @@ class StagedGradient(SummingLearner):
         return _fit(state) if state.stage == "screen" else attrs.evolve(state, stage="done")
 
     def model(self, state: _State) -> StagedModel:
-        """The averaged iterates of the fit."""
+        """Return the averaged iterates of the fit."""
         assert state.features is not None, "the fit is over"
         assert state.descent is not None, "the fit is over"
         return StagedModel(
@@ -332,7 +334,7 @@ def _screen(state: _State) -> _State:
 
 
 def _fit(state: _State) -> _State:
-    """All features, columns weighted by the screen, from the screen's main effects."""
+    """Return all features, columns weighted by the screen, from the screen's main effects."""
     assert state.features is not None, "the screen is over"
     assert state.descent is not None, "the screen is over"
     effects = state.descent.average

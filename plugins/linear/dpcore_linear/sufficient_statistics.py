@@ -82,7 +82,9 @@ class SufficientStatistics(SummingLearner, OneShot):
     counts_for: float = attrs.field(default=1.0, validator=positive)
 
     def units(self, domain: Domain) -> GramUnits:
-        """What is counted: one record's part of either sum is about 1 (or 1/gram_weight) long."""
+        """Return what is counted: one record's part of either sum is about 1 (or 1/gram_weight)
+        long.
+        """
         return GramUnits.of(
             self.features.norm(domain),
             domain.label_bound,
@@ -91,7 +93,7 @@ class SufficientStatistics(SummingLearner, OneShot):
         )
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: both sums in one vector, in l2."""
+        """Return one: both sums in one vector, in l2."""
         need(
             public.mu is not None or self.total_regularization is not None,
             NoClaimError,
@@ -176,7 +178,7 @@ class SufficientStatisticsBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """The joint bound of each relation."""
+        """Return the joint bound of each relation."""
         assert isinstance(learner, SufficientStatistics)
         domain = public.domain
         # In this range no product of two features or labels leaves the normal numbers.

@@ -65,7 +65,7 @@ def samples_corrected(
     norm: float = 1.0,
     printed_factor: bool = True,
 ) -> float:
-    r"""The same derivation with the proved :math:`\psi=\sqrt{8(n+1)}\,sB^3\beta`.
+    r"""Return the same derivation with the proved :math:`\psi=\sqrt{8(n+1)}\,sB^3\beta`.
 
     Args:
         largest: s.
@@ -81,7 +81,8 @@ def samples_corrected(
 def samples_sound(
     epsilon: float, delta: float, *, lam0: float, radius: float, largest: float, norm: float = 1.0
 ) -> int:
-    """The largest k at which Gaussian sampling on K + lam0 I is (epsilon, delta)-DP; 0 for none.
+    """Return the largest k at which Gaussian sampling on K + lam0 I is (epsilon, delta)-DP; 0 for
+    none.
 
     For every dataset of every size, without a promise. At most 10^14.
 
@@ -127,7 +128,7 @@ def kernel_error_printed(records: int, norm: float, width: int, noise_bound: flo
 def kernel_error_corrected(
     records: int, norm: float, width: int, noise_bound: float, largest: float
 ) -> float:
-    r"""The same proved: :math:`\sqrt n\,sB^2e(2B+e)` with :math:`e=\sqrt d\,B_L`.
+    r"""Return the same proved: :math:`\sqrt n\,sB^2e(2B+e)` with :math:`e=\sqrt d\,B_L`.
 
     As :math:`|(x\cdot z)(x^TSz)-(x\cdot z')(x^TSz')|\le sB^2\|z-z'\|(\|z\|+\|z'\|)`.
     """

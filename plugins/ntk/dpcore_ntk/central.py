@@ -68,7 +68,7 @@ class QuadraticModel(ShownModel):
     state: NDArray[np.float64]
 
     def outputs(self, table: Table) -> NDArray[np.float64]:
-        """One output a class, or one, in units of the targets; shape (n, C)."""
+        """Return one output a class, or one, in units of the targets; shape (n, C)."""
         rows = self.inputs(encode_table(self.inputs.domain, table))
         return outputs(self.state, rows, self.neurons.hidden(rows) / self.neurons.feature_norm)
 
@@ -130,22 +130,22 @@ class Central(OneShot):
         return _RATE if public.mu is None else _RATE * min(1.0, public.mu)
 
     def inputs(self, public: Public) -> Inputs:
-        """What the kernel is a function of."""
+        """Return what the kernel is a function of."""
         return Inputs(domain=public.domain, intercept=self.intercept)
 
     def resources(self, domain: Domain) -> tuple[int, int]:
-        """The neurons, their matrix, and what they say of all records."""
+        """Return the neurons, their matrix, and what they say of all records."""
         records, width = domain.at_most or 0, domain.width + 1
         neurons = self.neurons or 0
         memory = 8 * (3 * neurons * width + 4 * records * width + 4 * width**2)
         return memory, neurons * width**2 + 2 * self.passes * records * width**2
 
     def drawn(self, public: Public) -> Neurons:
-        """The neurons, drawn from the public coins: the same at every call."""
+        """Return the neurons, drawn from the public coins: the same at every call."""
         return Neurons.draw(self.neurons, self.inputs(public), public.randomness)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the state, in l2, which is passed along a secret order."""
+        """Return one: the state, in l2, which is passed along a secret order."""
         # The shape is public: columns, neurons and classes, and no number of records.
         neurons = self.drawn(public)
         targets = Targets(domain=public.domain)
@@ -170,7 +170,7 @@ class Central(OneShot):
         )
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> QuadraticModel:
-        """The quadratic form whose matrix is the released state, as a model."""
+        """Return the quadratic form whose matrix is the released state, as a model."""
         return QuadraticModel(
             inputs=self.inputs(public),
             neurons=self.drawn(public),

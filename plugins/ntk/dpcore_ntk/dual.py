@@ -38,26 +38,28 @@ class DualRegression(Conversation):
 
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, Query, Query]:
-        """The queries `kernel`, `inputs` and `labels`, in that order."""
+        """Return the queries `kernel`, `inputs` and `labels`, in that order."""
 
     @abstractmethod
     def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
-        """What to add to the released moments, and k where their inverse may be made unbiased."""
+        """Return what to add to the released moments, and k where their inverse may be made
+        unbiased.
+        """
 
     def resources(self, domain: Domain) -> tuple[int, int]:
-        """The neurons, and a few matrices of all pairs of records."""
+        """Return the neurons, and a few matrices of all pairs of records."""
         records, width = domain.at_most or 0, domain.width + 1
         neurons = self.neurons or 0
         return 8 * (3 * neurons * width + 6 * records**2), neurons * width**2 + records**3
 
     def drawn(self, public: Public) -> Neurons:
-        """The neurons, drawn from the public coins: the same at every call."""
+        """Return the neurons, drawn from the public coins: the same at every call."""
         return Neurons.draw(self.neurons, Inputs(domain=public.domain), public.randomness)
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
-        """What is asked for, as it is."""
+        """Return what is asked for, as it is."""
         if query.name == "kernel":
             return ntk_matrix(records.features, self.drawn(public).hidden(records.features))
         if query.name == "inputs":
@@ -92,7 +94,7 @@ def asked(
     labels: Distance,
     largest: float | None = None,
 ) -> tuple[Query, Query, Query]:
-    """The kernel matrix, with what its mechanism must know; the inputs; the labels.
+    """Return the kernel matrix, with what its mechanism must know; the inputs; the labels.
 
     Args:
         largest: No entry of the kernel matrix is larger.
@@ -109,7 +111,7 @@ def asked(
 
 
 def _labels(public: Public, distance: Distance) -> Query:
-    """The labels: one number a record, or a class, or an indicator for each class.
+    """Return the labels: one number a record, or a class, or an indicator for each class.
 
     Raises:
         UnfitTargetError: categories are wanted, and the target is a range.

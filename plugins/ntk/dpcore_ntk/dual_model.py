@@ -30,7 +30,7 @@ class DualModel(ShownModel):
     coefficients: NDArray[np.float64]
 
     def outputs(self, table: Table) -> NDArray[np.float64]:
-        """One output a class, or one, in units of the targets; shape (n, C)."""
+        """Return one output a class, or one, in units of the targets; shape (n, C)."""
         rows, hidden = encode_table(self.domain, table), self.neurons.hidden
         kernel = ntk_between(rows, hidden(rows), self.points, hidden(self.points))
         return np.asarray(kernel @ self.coefficients)

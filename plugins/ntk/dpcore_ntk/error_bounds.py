@@ -34,7 +34,7 @@ def spectral_error_printed(records: int, samples: int, gamma: float) -> float:
 
 
 def spectral_ends(records: int, samples: int, gamma: float) -> tuple[float, float]:
-    """a and b, as proved above."""
+    """Return a and b, as proved above."""
     need_positive("spectral_ends", records=records, samples=samples, gamma=gamma)
     t = math.sqrt(records / samples) + math.sqrt(2 * math.log(2 / gamma) / samples)
     return max(0.0, 1 - t) ** 2, (1 + t) ** 2
@@ -62,7 +62,7 @@ def inverse_error(
     eta_max: float,
     regularization: float,
 ) -> float:
-    """The same, proved, with probability 1 - gamma."""
+    """Return the same, proved, with probability 1 - gamma."""
     low, high = spectral_ends(records, samples, gamma)
     return inverse_movement(low, high, eta_min, eta_max, regularization)
 
@@ -70,7 +70,9 @@ def inverse_error(
 def inverse_movement(
     low: float, high: float, eta_min: float, eta_max: float, regularization: float
 ) -> float:
-    """The supremum over Ktilde between low K and high K of the norm of the inverses' difference."""
+    """Return the supremum over Ktilde between low K and high K of the norm of the inverses'
+    difference.
+    """
     _check_order(eta_min, eta_max, regularization)
 
     def error_at(scale: float) -> float:
@@ -123,7 +125,8 @@ def prediction_error(
     norm: float = 1.0,
     label_bound: float = 1.0,
 ) -> float:
-    r"""The same, proved, for f = K(x, X)^T (K + lambda)^{-1} Y / n, with probability 1 - gamma.
+    r"""Return the same, proved, for f = K(x, X)^T (K + lambda)^{-1} Y / n, with probability 1 -
+    gamma.
 
     :math:`f-\tilde f=\frac1n[(k-\tilde k)^T\tilde AY+k^T(A-\tilde A)Y]` with
     :math:`\|k\|\le\sqrt n\,sB^4`, :math:`\|k-\tilde k\|\le\sqrt n\,sB^2e(2B+e)`,
@@ -198,7 +201,8 @@ def main_theorem(
     largest: float,
     norm: float = 1.0,
 ) -> dict[str, float]:
-    """The same with the proved error: the weights are drawn and known, so there is no delta_3.
+    """Return the same with the proved error: the weights are drawn and known, so there is no
+    delta_3.
 
     Its epsilon and delta hold for pairs of data sets that both keep the promise, same labels, one
     input moved by at most beta. Unconditionally the printed mechanism has none.
@@ -238,7 +242,7 @@ def entry_error_printed(
 def entry_error(
     neurons: int, delta: float, norm: float = 1.0, weight_variance: float = 1.0
 ) -> float:
-    r"""The same, proved: :math:`2\sigma^2B^4(\sqrt{u/m}+u/m)`, :math:`u=\ln(2/\delta_2)`."""
+    r"""Return the same, proved: :math:`2\sigma^2B^4(\sqrt{u/m}+u/m)`, :math:`u=\ln(2/\delta_2)`."""
     need_positive("entry_error", neurons=neurons, delta=delta)
     ratio = math.log(2 / delta) / neurons
     return 2 * weight_variance * norm**4 * (math.sqrt(ratio) + ratio)
@@ -260,7 +264,7 @@ def matrix_error_printed(
 def matrix_error(
     records: int, neurons: int, delta: float, norm: float = 1.0, weight_variance: float = 1.0
 ) -> float:
-    """The same, proved: n(n + 1)/2 different entries share delta_3."""
+    """Return the same, proved: n(n + 1)/2 different entries share delta_3."""
     # A union bound over the entries of a symmetric matrix.
     fraction = 2 * delta / (records * (records + 1))
     return records * entry_error(neurons, fraction, norm, weight_variance)
@@ -281,7 +285,9 @@ def matrix_sensitivity_printed(
 
 
 def matrix_sensitivity(records: int, radius: float, largest: float, norm: float = 1.0) -> float:
-    r"""The same, proved, for the weights that were drawn: :math:`\sqrt{8(n+1)}\,sB^3\beta`."""
+    r"""Return the same, proved, for the weights that were drawn:
+    :math:`\sqrt{8(n+1)}\,sB^3\beta`.
+    """
     return matrix_movement(radius, norm, largest, records)
 
 

@@ -31,13 +31,13 @@ class KernelFit:
 
 
 def kernel(left: Floats, right: Floats, noise_distribution: Floats) -> Floats:
-    """The kernel matrix (x.z)(x^T S z) of two sets of rows: shape (n, m)."""
+    """Return the kernel matrix (x.z)(x^T S z) of two sets of rows: shape (n, m)."""
     matrix: Floats = (left @ right.T) * (left @ noise_distribution @ right.T)
     return matrix
 
 
 def unit(x: Floats) -> Floats:
-    """The rows, each scaled to length 1."""
+    """Return the rows, each scaled to length 1."""
     rows: Floats = x / np.linalg.norm(x, axis=1, keepdims=True)
     return rows
 
@@ -65,7 +65,7 @@ def fit_kernel(
     eta_min: float,
     epsilon: float | None = None,
 ) -> KernelFit:
-    """The regression; where there is an epsilon, with the noise that Algorithm 2 adds.
+    """Return the regression; where there is an epsilon, with the noise that Algorithm 2 adds.
 
     Args:
         radius: beta. epsilon: Of the samples and of the inputs alike.
@@ -87,7 +87,7 @@ def fit_kernel(
 
 
 def sampled(matrix: Floats, count: int, randomness: np.random.Generator) -> Floats:
-    """The mean of `count` squares of N(0, K)."""
+    """Return the mean of `count` squares of N(0, K)."""
     values, vectors = np.linalg.eigh(matrix)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     samples = root @ randomness.standard_normal((len(matrix), count))

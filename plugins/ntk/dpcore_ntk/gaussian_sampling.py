@@ -82,7 +82,7 @@ class GaussianSampling(Mechanism):
     def event(
         self, query: Query, sensitivity: Sensitivity, moved: float | None = None
     ) -> GaussianSamplingEvent:
-        """The chi-square mixture above, theta rounded up.
+        """Return the chi-square mixture above, theta rounded up.
 
         Raises:
             NoClaimError: records may come or go, so that n is not public.
@@ -108,7 +108,8 @@ class GaussianSampling(Mechanism):
         )
 
     def refusal(self, query: Query) -> str:
-        """A lam0 below what floats say from 0 next to K: some K + lam0 I would not be definite.
+        """Return a lam0 below what floats say from 0 next to K: some K + lam0 I would not be
+        definite.
 
         Of n rows with K_ii <= kappa^2, the computed K is off by at most n times the error of one
         entry, and Cholesky succeeds on eigenvalues above about n^2 u (kappa^2 + lam0) (Higham,
@@ -129,7 +130,7 @@ class GaussianSampling(Mechanism):
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
     ) -> NDArray[Any]:
-        """A symmetric positive semidefinite matrix of mean K + lam0 I.
+        """Return a symmetric positive semidefinite matrix of mean K + lam0 I.
 
         Raises:
             ContractError: `value` is not a finite symmetric matrix of the query's shape.

@@ -45,7 +45,7 @@ _ORDERS = 1 + np.geomspace(1e-2, 1e5, 141)
 def promised_divergence(
     orders: NDArray[np.float64], samples: int, movement: float
 ) -> NDArray[np.float64]:
-    """The theorem's bound at each order, rounded up; infinite where it says nothing.
+    """Return the theorem's bound at each order, rounded up; infinite where it says nothing.
 
     Args:
         movement: M, in (0, 1).
@@ -117,7 +117,7 @@ class GramSampling(Mechanism):
         return attrs.evolve(self, samples=max(1, int(min(count, float(_MOST)))))
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """The theorem's divergences at `_ORDERS`, as a Rényi curve."""
+        """Return the theorem's divergences at `_ORDERS`, as a Rényi curve."""
         if len(query.shape) != 2 or query.shape[0] != query.shape[1] or query.field != "real":
             raise NoClaimError(f"sampling from N(0, K) needs a square matrix, not {query.shape}")
         curve = promised_divergence(_ORDERS, self.samples, self.movement(query, sensitivity))
@@ -128,7 +128,7 @@ class GramSampling(Mechanism):
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
     ) -> NDArray[Any]:
-        """A positive semidefinite matrix of mean K, of the rank of K if that is singular."""
+        """Return a positive semidefinite matrix of mean K, of the rank of K if that is singular."""
         gram = coordinates(value, query).reshape(query.shape)
         values, vectors = scipy.linalg.eigh(gram, check_finite=False)
         # A root of K times a Wishart mean is the mean of

@@ -30,7 +30,7 @@ def ntk_lower(
 
 
 def ntk_matrix(rows: NDArray[np.float64], hidden: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The whole symmetric matrix, shape (n, n), its upper half copied from the lower."""
+    """Return the whole symmetric matrix, shape (n, n), its upper half copied from the lower."""
     lower = ntk_lower(rows, hidden)
     for start in range(0, len(lower), BLOCK):
         stop = start + BLOCK
@@ -46,7 +46,7 @@ def ntk_between(
     others: NDArray[np.float64],
     others_hidden: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """The kernel of every row with every other, shape (n, m)."""
+    """Return the kernel of every row with every other, shape (n, m)."""
     product: NDArray[np.float64] = rows @ others.T
     product *= hidden @ others_hidden.T
     return product

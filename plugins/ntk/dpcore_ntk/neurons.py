@@ -84,5 +84,5 @@ class Neurons:
         return rows if self.factor is None else rows @ self.factor.T
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What was drawn, for the published model."""
+        """Return what was drawn, for the published model."""
         return {} if self.factor is None else {"neurons": self.factor}

@@ -153,7 +153,7 @@ def _weigh_features(
 
 
 def moved(rate: float, clip: float, passes: int, *, average: bool, targets: float | None) -> float:
-    """The theorem, rounded up.
+    """Return the theorem, rounded up.
 
     Args:
         targets: D, if only the target moves.
@@ -188,7 +188,8 @@ def rounding(
     rank: int,
     deviation: float,
 ) -> float:
-    r"""How far a computed state may be from the exact one, in l2; infinity where it is not known.
+    r"""Return how far a computed state may be from the exact one, in l2; infinity where it is not
+    known.
 
     Steps do not stretch what separates two states, so that errors add up over T steps. With W + 1
     above the length of every state, e_F the error of F as computed (of R x, mostly), and

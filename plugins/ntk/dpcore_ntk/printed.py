@@ -62,7 +62,7 @@ class Printed(DualRegression):
     eta_min: float = attrs.field(validator=positive)
 
     def queries(self, public: Public) -> tuple[Query, Query, Query]:
-        """The kernel matrix, in Frobenius norm; inputs in l1; labels."""
+        """Return the kernel matrix, in Frobenius norm; inputs in l1; labels."""
         mechanism = GramSampling(floor=self.eta_min)
         return asked(public, Distance.L2, mechanism, Distance.L1, Distance.L2)
 
@@ -74,7 +74,7 @@ class Printed(DualRegression):
 def _claim_inputs_or_labels(
     query: Query, public: Public, adjacency: Adjacency
 ) -> Sensitivity | Refused | None:
-    """What is claimed of inputs and labels, or why nothing is; None of the kernel matrix."""
+    """Return what is claimed of inputs and labels, or why nothing is; None of the kernel matrix."""
     if adjacency.membership:
         return Refused(f"a matrix of one row a record needs their public number: {adjacency}")
     # The paper's neighbours have equal labels: a relation that moves a label has no claim here.
@@ -122,7 +122,7 @@ class PromisedBound(SensitivityBound):
         )
 
     def assumption_holds(self, records: Records, learner: Learner, public: Public) -> bool:
-        """Whether synthetic records keep the promise."""
+        """Return whether synthetic records keep the promise."""
         assert isinstance(learner, Printed)
         hidden = learner.drawn(public).hidden(records.features)
         # For audits on synthetic records: a pair that breaks the promise is no counterexample.
@@ -139,7 +139,7 @@ class Equation1Bound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """What the paper's experiment takes."""
+        """Return what the paper's experiment takes."""
         assert isinstance(learner, Printed)
         if (claim := _claim_inputs_or_labels(query, public, adjacency)) is not None:
             return claim

@@ -60,7 +60,7 @@ class Regression(DualRegression):
     labels: Literal["hamming", "l2"] = attrs.field(default="l2", validator=one_of("hamming", "l2"))
 
     def queries(self, public: Public) -> tuple[Query, Query, Query]:
-        """The kernel matrix, as rows of features; the inputs; the labels."""
+        """Return the kernel matrix, as rows of features; the inputs; the labels."""
         return asked(
             public,
             Distance.PSD_ROWS,
@@ -109,7 +109,7 @@ def moved_inputs(public: Public, adjacency: Adjacency) -> float:
 
 
 def moved_inputs_or_labels(query: Query, public: Public, adjacency: Adjacency) -> tuple[float, str]:
-    """The bound of `inputs` or `labels`, rounded up, and its source."""
+    """Return the bound of `inputs` or `labels`, rounded up, and its source."""
     if query.name == "inputs":
         radius = moved_inputs(public, adjacency)
         # |v|_1 <= sqrt(d) |v|_2.

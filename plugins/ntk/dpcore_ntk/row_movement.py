@@ -41,5 +41,5 @@ def row_movement(radius: float, norm: float, largest: float) -> float:
 
 
 def matrix_movement(radius: float, norm: float, largest: float, records: int) -> float:
-    """The Frobenius bound for every S and n, rounded up."""
+    """Return the Frobenius bound for every S and n, rounded up."""
     return up(math.sqrt(8 * (records + 1)) * largest * norm**3 * radius, roundings=500)

@@ -56,7 +56,7 @@ class Targets:
         return np.clip(labels / self.domain.label_bound, -1, 1)[:, None]
 
     def encode(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The targets of labels, shape (n,) to (n, count)."""
+        """Return the targets of labels, shape (n,) to (n, count)."""
         return self.indicators(labels) - self.centre
 
     def probabilities(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -66,7 +66,9 @@ def _bartlett(n: int, count: int, stream: Stream) -> NDArray[np.float64]:
 
 
 def _lower_product(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The product of two lower triangular matrices, skipping most of their zeros; over `second`."""
+    """Return the product of two lower triangular matrices, skipping most of their zeros; over
+    `second`.
+    """
     n = first.shape[0]
     # the columns of a block are 0 above row j, so the rows from j on suffice
     for j in range(0, n, _COLUMNS):
@@ -76,7 +78,7 @@ def _lower_product(first: NDArray[np.float64], second: NDArray[np.float64]) -> N
 
 
 def mirrored(upper: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The symmetric matrix with that upper triangle, block by block."""
+    """Return the symmetric matrix with that upper triangle, block by block."""
     full = np.ascontiguousarray(upper.T)  # its lower triangle
     n, block = full.shape[0], 128
     for start in range(0, n, block):

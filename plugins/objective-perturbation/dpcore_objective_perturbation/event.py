@@ -72,7 +72,7 @@ class ObjectivePerturbationEvent(Event, VectorCurve):
         need(self.degrees in (1, 2), type(self).__name__, "1 or 2", "degrees", self.degrees)
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The bound above, the same in both directions; rounded up."""
+        """Return the bound above, the same in both directions; rounded up."""
         mu = self.mu
         shifted = np.minimum(epsilons, _LARGEST) - self.log_determinant
         # Below mu^2/2 every R has a loss above epsilon: what is left is one minus a mean.

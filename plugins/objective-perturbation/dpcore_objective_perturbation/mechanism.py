@@ -115,12 +115,12 @@ class ObjectivePerturbation(Mechanism):
         return np.asarray(smoothing.release(theta, _plain(query), error, noise))
 
     def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
-        """PRIVATE: the minimiser without a linear term."""
+        """PRIVATE: return the minimiser without a linear term."""
         return _objective(query).process(value).step(0, np.zeros(query.shape))
 
 
 def _objective(query: Query) -> ObjectiveQuery:
-    """The query, if its process is a minimisation."""
+    """Return the query, if its process is a minimisation."""
     if not isinstance(query, ObjectiveQuery) or query.real_size > _MOST:
         raise ContractError(
             f"ObjectivePerturbation is for minimisers of up to {_MOST} coordinates, {query.name!r} "
@@ -130,5 +130,5 @@ def _objective(query: Query) -> ObjectiveQuery:
 
 
 def _plain(query: ObjectiveQuery) -> Query:
-    """The query as one for the minimiser itself, an array."""
+    """Return the query as one for the minimiser itself, an array."""
     return Query(name=query.name, shape=query.shape, distance=query.distance)

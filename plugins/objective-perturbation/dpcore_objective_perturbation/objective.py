@@ -47,7 +47,8 @@ class ObjectiveQuery(ProcessQuery):
     most: int = attrs.field(validator=positive_integer)
 
     def tolerance(self, cutoff: float) -> float:
-        """How long the gradient may be at what is computed, for a linear term of this length.
+        """Return how long the gradient may be at what is computed, for a linear term of this
+        length.
 
         Eight times what a computed gradient and a step may err by, over all datasets and all points
         of the search, which are at most twice as long as the minimiser.
@@ -92,7 +93,7 @@ class ObjectiveQuery(ProcessQuery):
     def _gradient(
         self, rows: Floats, labels: Floats, loss: Slope, term: Floats, theta: Floats
     ) -> tuple[Floats, Floats]:
-        """The gradient at a point, and the second derivatives of the clipped losses."""
+        """Return the gradient at a point, and the second derivatives of the clipped losses."""
         slopes, second = loss(rows @ theta, labels)
         clipped = np.clip(slopes, -self.slope, self.slope)
         second = np.where(clipped == slopes, second, 0.0)

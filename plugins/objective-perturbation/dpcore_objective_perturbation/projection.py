@@ -63,11 +63,11 @@ class RandomProjection(FeatureMap):
         return self.count
 
     def norm(self, domain: Domain) -> float:
-        """The other map's: rows are projected on its ball."""
+        """Return the other map's: rows are projected on its ball."""
         return self.features.norm(domain)
 
     def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
-        """The other map's features, and a normal matrix, from public randomness."""
+        """Return the other map's features, and a normal matrix, from public randomness."""
         shape = (self.features.width(domain), self.count)
         matrix = shared(randomness.stream("projection").normal(shape) / math.sqrt(self.count))
         return _Projected(self.features.draw(domain, randomness), matrix, self.norm(domain))

@@ -69,11 +69,11 @@ class Regression(OneShot):
     features: FeatureMap = attrs.field(factory=_linear)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the minimiser, as a function of the linear term."""
+        """Return one: the minimiser, as a function of the linear term."""
         return (self.objective(public.domain),)
 
     def objective(self, domain: Domain) -> ObjectiveQuery:
-        """What is minimised, as far as it is public.
+        """Return what is minimised, as far as it is public.
 
         Raises:
             UnfitTargetError: more than two classes.
@@ -115,7 +115,7 @@ class Regression(OneShot):
         )
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """The minimiser, in units of the labels."""
+        """Return the minimiser, in units of the labels."""
         domain = public.domain
         unit = domain.label_bound / up(self.features.norm(domain), roundings=8)
         return LinearModel(

@@ -21,8 +21,8 @@ def printed_pure(epsilon: float, records: int, regularization: float, c: float) 
 
 
 def derived_pure(epsilon: float, records: int, regularization: float, c: float) -> dict[str, float]:
-    """The same with one factor of the determinants where a record is replaced: of the two records
-    one has a part above 1, the other below."""
+    """Return the same with one factor of the determinants where a record is replaced: of the two
+    records one has a part above 1, the other below."""
     return _pure(epsilon, records, regularization, c, factors=1)
 
 
@@ -59,12 +59,12 @@ def _cost(
 
 
 def cost_of_one(epsilon: float, delta: float) -> dict[str, float]:
-    """What that term costs where a record comes or goes."""
+    """Return what that term costs where a record comes or goes."""
     return _cost(epsilon, delta, ADD_REMOVE, 1)
 
 
 def cost_of_replacement(epsilon: float, delta: float) -> dict[str, float]:
-    """What that term is proved to cost where a record is replaced."""
+    """Return what that term is proved to cost where a record is replaced."""
     return _cost(epsilon, delta, REPLACE_ONE, 2)
 
 

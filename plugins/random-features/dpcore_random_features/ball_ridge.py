@@ -46,7 +46,7 @@ class BallRidgeLearner(CertifiedRegression):
     radius: float = attrs.field(validator=positive)
 
     def problem(self, domain: Domain) -> BallRidge:
-        """The public parameters of the minimisation."""
+        """Return the public parameters of the minimisation."""
         return BallRidge(
             kappa=self.features.norm(domain),
             label_bound=domain.label_bound,

@@ -20,7 +20,7 @@ class RidgeFit:
     coefficients: Floats
 
     def features(self, x: Floats) -> Floats:
-        """The columns, shape (n, d)."""
+        """Return the columns, shape (n, d)."""
         return x
 
 

@@ -50,7 +50,7 @@ class CosineFit:
 
 
 def cosines(x: Floats, frequencies: Floats, phases: Floats) -> Floats:
-    """The features, shape (n, N), as they come."""
+    """Return the features, shape (n, N), as they come."""
     turns = x @ frequencies
     turns += phases
     np.cos(turns, out=turns)
@@ -98,7 +98,7 @@ def fit_cosines(
 
 
 def shortest(matrix: Floats, y: Floats) -> Floats:
-    r"""The shortest least-squares solution by way of the Gram matrix: :math:`A^T(AA^T)^+y`.
+    r"""Return the shortest least-squares solution by way of the Gram matrix: :math:`A^T(AA^T)^+y`.
 
     It is what `numpy.linalg.pinv` gives where eigenvalues are either above the cut or those of
     repeated rows.

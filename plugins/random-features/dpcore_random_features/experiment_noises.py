@@ -62,7 +62,7 @@ class ScaledNoise:
         movement: float,
         features: int | None = None,
     ) -> float:
-        """The variance of one coordinate of the noise."""
+        """Return the variance of one coordinate of the noise."""
         # A number that is given leaves the coefficients unsolved.
         return (
             self.noise_distribution(epsilon, delta, movement, features or fit.coefficients.size)
@@ -79,7 +79,7 @@ class ScaledNoise:
         movement: float,
         features: int | None = None,
     ) -> float:
-        """The least epsilon at delta of two outputs that are `moved` apart."""
+        """Return the least epsilon at delta of two outputs that are `moved` apart."""
         noise_distribution = self.noise_distribution(
             epsilon, delta, movement, features or fit.coefficients.size
         )

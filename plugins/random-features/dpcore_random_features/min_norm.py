@@ -81,7 +81,7 @@ class WaveModel(ShownModel):
         return in_blocks(lambda rows: measure(waves(rows)), encoded, self.coefficients.size)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The coefficients and what was drawn."""
+        """Return the coefficients and what was drawn."""
         fields = {"coefficients": self.coefficients, "frequencies": self.frequencies}
         return fields if self.phases is None else {**fields, "phases": self.phases}
 
@@ -145,7 +145,7 @@ class MinNorm(OneShot):
     passes: int = attrs.field(default=1, validator=positive_integer)
 
     def resources(self, domain: Domain) -> tuple[int, int]:
-        """The waves at all records, and what solves for them."""
+        """Return the waves at all records, and what solves for them."""
         records, count = domain.at_most or 0, self.count
         # Kaczmarz reads each row `passes` times; a decomposition works with the smaller dimension.
         work = self.passes if self.solver == "kaczmarz" else 4 * min(records, count)
@@ -162,7 +162,7 @@ class MinNorm(OneShot):
         return frequencies, 2 * math.pi * stream.uniform(self.count)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the coefficients, in l2."""
+        """Return one: the coefficients, in l2."""
         field: Literal["real", "complex"] = "complex" if self.waves == "complex" else "real"
         shape = (self.count,)
         return (Query(name="coefficients", shape=shape, distance=Distance.L2, field=field),)
@@ -170,7 +170,7 @@ class MinNorm(OneShot):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
-        """The shortest interpolant, or Kaczmarz's way towards it."""
+        """Return the shortest interpolant, or Kaczmarz's way towards it."""
         waves = Waves(*self.draw(public))
         if self.solver == "gram":
             return fit_min_norm(waves, self.count, records.features, records.labels)
@@ -181,7 +181,7 @@ class MinNorm(OneShot):
         return np.linalg.pinv(matrix) @ records.labels
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> WaveModel:
-        """The real part of the waves' sum."""
+        """Return the real part of the waves' sum."""
         # Drawn again from public coins: the same numbers as at the fit.
         frequencies, phases = self.draw(public)
         return WaveModel(
@@ -262,7 +262,7 @@ class LiaoLemma9(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """The printed number, and what it rests on."""
+        """Return the printed number, and what it rests on."""
         assert isinstance(learner, MinNorm)
         # Assumptions are in the features' own scale: waves
         # have modulus 1, cosines rows of norm about 1.
@@ -319,7 +319,7 @@ class Algorithm1(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """The printed number for complex coefficients, and why it is not a bound."""
+        """Return the printed number for complex coefficients, and why it is not a bound."""
         assert isinstance(learner, MinNorm)
         # Real coefficients have no imaginary part to give away: the refutation is of complex ones.
         if learner.waves != "complex":
@@ -342,7 +342,7 @@ class PublishedCode(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """The code's number for cosines, and why it is not a bound."""
+        """Return the code's number for cosines, and why it is not a bound."""
         assert isinstance(learner, MinNorm)
         if learner.waves != "cosines":
             return Refused("the published code is about cosines")

@@ -54,7 +54,7 @@ class ProjectedMinNorm(FeatureRegression):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
-        """A point of the ball, whatever the records."""
+        """Return a point of the ball, whatever the records."""
         features = self.features.drawn(public.domain, public.randomness)
         interpolant = fit_min_norm(features, query.shape[0], records.features, records.labels)
         # Whatever the solver returns is projected: the bound rests on this line only.

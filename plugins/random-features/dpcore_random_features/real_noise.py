@@ -38,7 +38,7 @@ class RealNoise(Executed):
         return attrs.evolve(self, noise_multiplier=scale)
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """What the paper claims.
+        """Return what the paper claims.
 
         Raises:
             NoClaimError: the bound is not marked as refuted, so that this could become a guarantee.

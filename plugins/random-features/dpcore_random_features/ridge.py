@@ -60,7 +60,7 @@ class Ridge(FeatureRegression):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
-        """The exact minimiser, to within the declared solver error."""
+        """Return the exact minimiser, to within the declared solver error."""
         # m is the domain's public number and not a count of these rows: Lam = m lam stays public.
         total = public.domain.records * self.regularization
         if self.wide(public.domain):

@@ -65,7 +65,8 @@ def theorem_12(count: int, records: int, eta: float, square: float, delta: float
 
 
 def noise_error(count: int, variance: float, delta: float) -> float:
-    r"""The same, much sharper and without assumptions: :math:`\sqrt{N\sigma^2(1+2\sqrt L+2L)}`.
+    r"""Return the same, much sharper and without assumptions: :math:`\sqrt{N\sigma^2(1+2\sqrt
+    L+2L)}`.
 
     The squared distance is a quadratic form z^T S z with S positive semidefinite of trace N, so
     that its mean is exactly N sigma^2; with probability 1 - delta. It does not fall with N.
@@ -148,7 +149,7 @@ def theorem_8_conditions(
     data_variance: float,
     frequency_variance: float,
 ) -> Conditions:
-    """How far public or synthetic data are from Theorem 8's conditions.
+    """Return how far public or synthetic data are from Theorem 8's conditions.
 
     Not for private records: the answer would depend on them.
 

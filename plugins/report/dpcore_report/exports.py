@@ -46,7 +46,7 @@ class Form(Enum):
 def export(
     folder: Path | str, form: Form, *, memory: int | None = None, work: int | None = None
 ) -> bytes:
-    """The only model of a published run, or its only synthetic rows, as one file.
+    """Return the only model of a published run, or its only synthetic rows, as one file.
 
     CSV is UTF-8, with an empty cell where there is no value. Parquet needs pyarrow, and its bytes
     are those of the version of pyarrow that is there.
@@ -97,7 +97,7 @@ def _facts(run: Run) -> dict[str, Any]:
 
 
 def describe(model: Any) -> tuple[ModuleType, dict[str, Any]]:
-    """The module that scores for a model, and all that its predictions are made of.
+    """Return the module that scores for a model, and all that its predictions are made of.
 
     Raises:
         NoModelError: the model, its features or a column have no export; it names them.
@@ -122,7 +122,7 @@ def describe(model: Any) -> tuple[ModuleType, dict[str, Any]]:
 
 
 def describe_shapes(model: Any) -> list[dict[str, Any]]:
-    """Every shape of an additive model by the names of its fields, the most important first.
+    """Return every shape of an additive model by the names of its fields, the most important first.
 
     Raises:
         NoModelError: the model is no sum of shapes.
@@ -207,7 +207,7 @@ if __name__ == "__main__":
 
 
 def _program(run: Run, module: ModuleType, text: str) -> str:
-    """One file: how cells are read, how rows are scored, the values, and `predict`."""
+    """Return one file: how cells are read, how rows are scored, the values, and `predict`."""
     claim = run.guarantee
     facts: Mapping[str, Any] = {
         "claim": f"({rounded_up(claim.epsilon)}, {rounded_up(claim.delta)}), {claim.adjacency}",

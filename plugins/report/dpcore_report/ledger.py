@@ -26,7 +26,7 @@ _SUMS = {
 
 
 def ledger_report(ledger: Ledger) -> bytes:
-    """One self-contained HTML page of a ledger, for those who keep it.
+    """Return one self-contained HTML page of a ledger, for those who keep it.
 
     Raises:
         LedgerError: the ledger is damaged, or its sums do not recompute.
@@ -63,7 +63,9 @@ def ledger_report(ledger: Ledger) -> bytes:
 
 
 def _draw_spending(fractions: Sequence[float]) -> Markup:
-    """The fraction of the budget that is spent after each charge; of very many, after some."""
+    """Return the fraction of the budget that is spent after each charge; of very many, after
+    some.
+    """
     spent = 100 * np.concatenate([[0.0], np.cumsum(fractions)])
     charges = np.unique(np.linspace(0, spent.size - 1, _STEPS).astype(int))
     # Twice each, so that the line climbs in steps.
@@ -76,7 +78,9 @@ def _draw_spending(fractions: Sequence[float]) -> Markup:
 
 
 def _fractions(charges: Sequence[ChargeFraction]) -> list[tuple[str, int, str, str]]:
-    """What was spent on what, the largest share first; runs of one spec together, and named."""
+    """Return what was spent on what, the largest share first; runs of one spec together, and
+    named.
+    """
     by_purpose: dict[str, tuple[int, float]] = {}
     runs: dict[str, list[str]] = {}
     for charge in charges:
@@ -93,7 +97,7 @@ def _fractions(charges: Sequence[ChargeFraction]) -> list[tuple[str, int, str, s
 
 
 def _name_runs(names: Sequence[str]) -> str:
-    """All names of few runs, the first and the last of many."""
+    """Return all names of few runs, the first and the last of many."""
     distinct = [*dict.fromkeys(names)]
     return ", ".join(distinct) if len(distinct) < _FEW else f"{distinct[0]} to {distinct[-1]}"
 

@@ -65,7 +65,7 @@ def report(
     memory: int | None = None,
     work: int | None = None,
 ) -> bytes:
-    """One self-contained HTML page of a published run.
+    """Return one self-contained HTML page of a published run.
 
     Equal `public/` give equal bytes, unless the operator's part, attacks or words are added.
 
@@ -126,7 +126,7 @@ def read_published(
 
 
 def _title(run: Run) -> str:
-    """What was released, in a few words."""
+    """Return what was released, in a few words."""
     names = [*run.models]
     if run.spec.request.domain.labelled and any(isinstance(m, Model) for m in run.models.values()):
         return f"A private model of {run.spec.request.domain.target}"
@@ -142,7 +142,7 @@ def _fill_page(
     title: str | None = None,
     facts: str = "",
 ) -> str:
-    """The template with what it shows; every text is escaped there."""
+    """Return the template with what it shows; every text is escaped there."""
     # The curve is that of the locked plan, priced again here.
     claim, plan, curve = run.guarantee, run.lock.plan, run.plan.curve()
     verdict = verdict_of(run.kept)
@@ -246,7 +246,7 @@ def _classes(run: Run) -> tuple[str, ...]:
 
 
 def _released(model: Any) -> str:
-    """What a release published, in a few words."""
+    """Return what a release published, in a few words."""
     if isinstance(model, Statistics):
         has_intervals = all(figures.stated for figures in model.tables.values())
         return describe_model(model) if has_intervals else f"{describe_model(model)} {NOT_STATED}"
@@ -286,5 +286,5 @@ def _number(value: float, direction: int, digits: int) -> str:
 
 
 def _percent(fraction: float) -> str:
-    """A bound with one decimal: never less than the share."""
+    """Return a bound with one decimal: never less than the share."""
     return f"{min(100.0, math.ceil(up(1000.0 * fraction, roundings=2)) / 10):g} %"

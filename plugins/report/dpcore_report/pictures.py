@@ -53,13 +53,13 @@ _NOTHING = Additions()
 
 
 def is_cut(picture: Picture) -> bool:
-    """Whether a picture has more series or places than are drawn."""
+    """Return whether a picture has more series or places than are drawn."""
     series, places = _limits(picture)
     return len(picture.names) > series or len(picture.at) > places
 
 
 def drawn(picture: Picture, additions: Additions = _NOTHING) -> Markup:
-    """An `<svg>` element: the first series and places of a picture, every text escaped."""
+    """Return an `<svg>` element: the first series and places of a picture, every text escaped."""
     body, height = _DRAWING[type(picture)](_cut(picture), additions)
     label = ", ".join(filter(None, (picture.title, picture.up or picture.unit)))
     return Markup(
@@ -69,7 +69,7 @@ def drawn(picture: Picture, additions: Additions = _NOTHING) -> Markup:
 
 
 def number_text(value: float, digits: int = 6) -> str:
-    """A number next to a picture, in groups of three digits where it is long."""
+    """Return a number next to a picture, in groups of three digits where it is long."""
     text = f"{value:.{digits}g}"
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 and float(text).is_integer() else text
 
@@ -81,7 +81,7 @@ def _limits(picture: Picture) -> tuple[int, int]:
 
 
 def _cut(picture: Picture) -> Picture:
-    """The part that is drawn; what is no finite number becomes a gap."""
+    """Return the part that is drawn; what is no finite number becomes a gap."""
     series, places = _limits(picture)
 
     def part(values: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
@@ -110,7 +110,7 @@ class _Scale:
 
     @classmethod
     def of(cls, values: Any, start: float, end: float, *, zero: bool = False) -> _Scale:
-        """One that holds every finite value, and zero where it is asked for or near."""
+        """Return one that holds every finite value, and zero where it is asked for or near."""
         finite = np.ravel(values)[np.isfinite(np.ravel(values))]
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
         if zero or 0 <= low <= high / 2:
@@ -265,7 +265,7 @@ def _draw_series(
     y: NDArray[np.float64],
     faint: NDArray[np.bool_] | None,
 ) -> Iterator[str]:
-    """One line, dotted where it is faint; or its points only."""
+    """Yield one line, dotted where it is faint; or its points only."""
     if isinstance(picture, Points):
         for run in _runs(x, y):
             yield from (_dot(x, y, "var(--line)") for x, y in run.tolist())
@@ -283,7 +283,7 @@ def _dot(x: float, y: float, colour: str = "currentColor") -> str:
 
 
 def _draw_intervals(picture: Picture, additions: Additions) -> tuple[list[str], float]:
-    """A row for each name, with a bar and its interval for each series."""
+    """Return a row for each name, with a bar and its interval for each series."""
     body, top = _legend(picture, 14.0)
     series, names = len(picture.names), [_short(str(name)) for name in picture.at]
     row = max(_ROW + 4, 12.0 * series + 6)
@@ -329,7 +329,7 @@ def _interval(low: float, high: float, y: float) -> Iterator[str]:
 
 
 def _draw_matrix(picture: Picture, additions: Additions) -> tuple[list[str], float]:
-    """A map: rows run downwards, as in a table; darker is more."""
+    """Return a map: rows run downwards, as in a table; darker is more."""
     names = [_short(str(name)) for name in picture.names]
     margin, top = 12 + _LETTER * max(map(len, names), default=0), 8.0
     if picture.up:
@@ -375,7 +375,7 @@ def _draw_matrix(picture: Picture, additions: Additions) -> tuple[list[str], flo
 
 
 def _scale_of_shades(low: float, high: float, unit: str, y: float) -> Iterator[str]:
-    """What the lightest and the darkest shade represent."""
+    """Yield what the lightest and the darkest shade represent."""
     first = number_text(low, 4)
     x = 4 + _LETTER * len(first) + 6
     yield _text(4, y, first)

@@ -41,7 +41,7 @@ class Allowance:
 def allowances(
     left: RemainingBudget, releases: int, fractions: Mapping[str, float] | None = None
 ) -> tuple[Allowance, ...]:
-    """What `releases` equal releases for each label may cost, by label.
+    """Return what `releases` equal releases for each label may cost, by label.
 
     Args:
         left: What is left of a ledger.

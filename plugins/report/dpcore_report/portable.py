@@ -28,7 +28,7 @@ _TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fa
 
 
 def cells_of(column: Any) -> list[Any]:
-    """The cells of a list, an array, or a column of a data frame."""
+    """Return the cells of a list, an array, or a column of a data frame."""
     array = np.asarray(column) if hasattr(column, "dtype") else None
     if array is None or getattr(column.dtype, "time_zone", None):  # of polars
         return list(column)
@@ -37,7 +37,7 @@ def cells_of(column: Any) -> list[Any]:
 
 
 def number(cell: Any) -> float:
-    """The number that a cell is; NaN if it is none."""
+    """Return the number that a cell is; NaN if it is none."""
     if isinstance(cell, str):
         text = cell.strip(" \t")
         return float(text) + 0.0 if text.isascii() and _NUMBER.match(text) else math.nan
@@ -81,7 +81,9 @@ def day(cell: Any, zone: str | None = None, offsets: str | None = None) -> float
 
 
 def key(cell: Any) -> Any:
-    """What a category is compared by: a truth, a number, a date or a text; None if missing."""
+    """Return what a category is compared by: a truth, a number, a date or a text; None if
+    missing.
+    """
     if isinstance(cell, bool):
         return ("truth", cell)
     if not math.isnan(value := number(cell)):
@@ -95,7 +97,7 @@ def key(cell: Any) -> Any:
 
 
 def letters(cell: Any) -> str | None:
-    """The text that a cell is; None if it is none."""
+    """Return the text that a cell is; None if it is none."""
     if isinstance(cell, str):
         return cell.strip(" \t") or None
     if isinstance(cell, float) and abs(cell) < 2**53 and cell % 1 == 0:
@@ -105,7 +107,7 @@ def letters(cell: Any) -> str | None:
 
 
 def codes(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
-    """The place of each cell's category; the default's for an unknown one, else -1."""
+    """Return the place of each cell's category; the default's for an unknown one, else -1."""
     reading = letters if column.get("as") == "text" else key
     places = {reading(value): place for place, value in enumerate(column["categories"])}
     places |= {reading(cell): places[reading(value)] for cell, value in column.get("map", ())}
@@ -128,14 +130,14 @@ def codes(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
 
 
 def counts_of(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
-    """The number or day that each cell is; NaN where it is none."""
+    """Return the number or day that each cell is; NaN where it is none."""
     date_rule = partial(day, zone=column.get("zone"), offsets=column.get("offsets"))
     reading = date_rule if column["dates"] else number
     return np.array([reading(cell) for cell in cells], dtype=np.float64)
 
 
 def encode_column(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
-    """The encoded columns of one declared column, each entry in [-1, 1]."""
+    """Return the encoded columns of one declared column, each entry in [-1, 1]."""
     if "categories" in column:
         places, count = codes(column, cells), len(column["categories"])
         if count == 2:

@@ -41,7 +41,7 @@ def deployment_record(
     memory: int | None = None,
     work: int | None = None,
 ) -> bytes:
-    """The record of a published run, as JSON.
+    """Return the record of a published run, as JSON.
 
     Args:
         published: The day, which no file of `public/` holds; marked for the operator if None.

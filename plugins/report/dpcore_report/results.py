@@ -50,7 +50,7 @@ class ShownTable:
 
 
 def show_table(name: str, figures: Figures, most: int) -> ShownTable:
-    """A table's headings and first rows as a reader expects them, and its pictures."""
+    """Return a table's headings and first rows as a reader expects them, and its pictures."""
     columns = figures.columns
     # Numbers for readers that equal the estimates say nothing new; the file holds them.
     repeated = DISPLAY in columns and columns[DISPLAY] == columns[ESTIMATE]
@@ -68,7 +68,7 @@ def show_table(name: str, figures: Figures, most: int) -> ShownTable:
 
 
 def readable(text: str) -> str:
-    """A long number in groups of three digits, a month, day or time with its name."""
+    """Return a long number in groups of three digits, a month, day or time with its name."""
     if re.fullmatch(r"-?\d{5,}(\.\d+)?", text):
         integer_part, point, digits = text.partition(".")
         return f"{int(integer_part):,}{point}{digits}"
@@ -91,7 +91,7 @@ def _name_day(text: str) -> str:
 
 
 def draw(pictures: Sequence[Picture]) -> tuple[DrawnPicture, ...]:
-    """The first pictures of one release or table."""
+    """Return the first pictures of one release or table."""
     return tuple(
         DrawnPicture(
             title=picture.title,
@@ -104,7 +104,7 @@ def draw(pictures: Sequence[Picture]) -> tuple[DrawnPicture, ...]:
 
 
 def pictures_of(name: str, figures: Figures) -> list[Picture]:
-    """A table's estimates with their intervals; a picture for each statistic of several.
+    """Return a table's estimates with their intervals; a picture for each statistic of several.
 
     Months and other numbers in a row are lines, pairs of keys are maps, and all others intervals.
     """
@@ -160,7 +160,9 @@ def _picture(
 
 
 def _sides(varying: dict[str, list[Any]]) -> Iterator[tuple[str, str]]:
-    """The key that runs across and the other one, if there are two and no pair comes twice."""
+    """Yield the key that runs across and the other one, if there are two and no pair comes
+    twice.
+    """
     if len(varying) == 2 and len({*zip(*varying.values(), strict=True)}) == len(
         next(iter(varying.values()))
     ):
@@ -206,7 +208,7 @@ def _ends(low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def _is_in_a_row(places: list[Any]) -> bool:
-    """Whether places follow each other as months or numbers do, in order."""
+    """Return whether places follow each other as months or numbers do, in order."""
     ordered = [*dict.fromkeys(places)]
     if all(isinstance(place, str) for place in ordered):
         periods = [place for place in ordered if re.fullmatch(_PERIOD, place)]

@@ -37,7 +37,7 @@ class Drawn:
 
 
 def shapes_of(models: Mapping[str, Published], classes: tuple[str, ...]) -> dict[str, Drawn]:
-    """What the additive models among `models` say of their columns, by name.
+    """Return what the additive models among `models` say of their columns, by name.
 
     Args:
         classes: Names of the classes, for models with a shape for each; empty for numbers.
@@ -84,7 +84,8 @@ def _title(shape: Shape) -> str:
 
 
 def picture(shape: Shape, classes: tuple[str, ...]) -> Markup:
-    """An `<svg>` element of one shape: a line with its band, intervals, or the map of a pair.
+    """Return an `<svg>` element of one shape: a line with its band, intervals, or the map of a
+    pair.
 
     Args:
         classes: Names of the lines where there is one a class.
@@ -118,7 +119,9 @@ def _categories(shape: Shape) -> list[str]:
 
 
 def _map(shape: Shape) -> Matrix:
-    """A pair's values, numbers upwards; of several classes the first, at about forty places."""
+    """Return a pair's values, numbers upwards; of several classes the first, at about forty
+    places.
+    """
     values = shape.values if shape.values.ndim == 2 else shape.values[..., 0]
     strides = [1 + (len(grid) - 1) // MOST_NAMES for grid in shape.at]
     across, up = (grid[::stride] for grid, stride in zip(shape.at, strides, strict=True))

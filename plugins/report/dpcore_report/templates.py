@@ -7,7 +7,7 @@ import jinja2
 
 
 def filled(template: str, **values: Any) -> str:
-    """A template of this folder with what it shows."""
+    """Return a template of this folder with what it shows."""
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,

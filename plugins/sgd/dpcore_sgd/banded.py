@@ -79,7 +79,7 @@ class Banded(SummingLearner):
         return Identity() if self.features is None else self.features
 
     def queries(self, public: Public) -> tuple[SumQuery, ...]:
-        """The gradient, once a step."""
+        """Return the gradient, once a step."""
         self.turn(public.domain)  # what cannot be divided is refused unspent
         query = SumQuery(
             name="gradient",
@@ -93,7 +93,7 @@ class Banded(SummingLearner):
         return (query,)
 
     def turn(self, domain: Domain) -> float:
-        """How many records a turn has on average, at the public number or limit.
+        """Return how many records a turn has on average, at the public number or limit.
 
         Raises:
             UnknownCountError: there is neither.
@@ -121,13 +121,13 @@ class Banded(SummingLearner):
         )
 
     def ask(self, state: _State) -> SumQuery | None:
-        """The gradient at the present weights."""
+        """Return the gradient at the present weights."""
         if state.steps == self.steps:
             return None
         return attrs.evolve(state.query, args={"weights": state.weights})
 
     def update(self, state: _State, answer: Answer) -> _State:
-        """A step along the estimate of this turn's own gradient, and back into the ball."""
+        """Return a step along the estimate of this turn's own gradient, and back into the ball."""
         solved = state.solved.after(answer.value)
         gradient = solved.recent[0] / self.turn(state.public.domain)
         weights = state.weights - self.rate * gradient
@@ -138,7 +138,7 @@ class Banded(SummingLearner):
         return attrs.evolve(state, weights=weights, solved=solved, total=total, steps=steps)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: every record's gradient at the weights that the query says."""
+        """PRIVATE: return every record's gradient at the weights that the query says."""
         assert query.args is not None, "a query says its weights"
         phi, labels = self._scaled(block, public)
         # Row by row: in a matrix product, the last bits would depend on the other rows.
@@ -146,7 +146,7 @@ class Banded(SummingLearner):
         return np.asarray(residuals[:, None] * phi)
 
     def model(self, state: _State) -> LinearModel:
-        """The mean of the later half of the weights, in the label's units."""
+        """Return the mean of the later half of the weights, in the label's units."""
         domain, count = state.public.domain, self.steps - self.steps // 2
         scale = domain.label_bound / self.map(domain).norm(domain)
         return LinearModel(

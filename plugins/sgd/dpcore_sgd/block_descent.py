@@ -34,7 +34,7 @@ class Space(Protocol):
         """Weights that are all zero, in the shape that the other methods expect."""
 
     def gather(self, rows: Rows) -> Any:
-        """What the other methods need of some rows; may be overwritten by the next call."""
+        """Return what the other methods need of some rows; may be overwritten by the next call."""
 
     def gram(self, block: Any) -> NDArray[np.float64]:
         """Inner products of the rows, shape (b, b), a new array."""
@@ -43,7 +43,7 @@ class Space(Protocol):
         """Inner products with the weights: shape (b,), or (b, c) for c chains."""
 
     def combine(self, block: Any, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The sum of rows times residuals, in the weights' shape."""
+        """Return the sum of rows times residuals, in the weights' shape."""
 
 
 class FeatureRows:
@@ -60,7 +60,7 @@ class FeatureRows:
         return np.zeros(width if self._chains is None else (width, self._chains))
 
     def gather(self, rows: Rows) -> NDArray[np.float64]:
-        """The rows, as columns in Fortran order: shape (d, b)."""
+        """Return the rows, as columns in Fortran order: shape (d, b)."""
         # One buffer serves all blocks: allocating (b, d)
         # floats for each of them costs more than the copy.
         if len(self._buffer) < len(rows):
@@ -82,7 +82,9 @@ class FeatureRows:
     def combine(
         self, block: NDArray[np.float64], residuals: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The block's rows weighted by their residuals and added up: shape (d,), or (d, chains)."""
+        """Return the block's rows weighted by their residuals and added up: shape (d,), or (d,
+        chains).
+        """
         return block @ residuals
 
 
@@ -120,7 +122,7 @@ def descend(
     *,
     block: int = 32,
 ) -> NDArray[np.float64]:
-    """The last iterate from zero, or the mean of the last ones.
+    """Return the last iterate from zero, or the mean of the last ones.
 
     Args:
         labels: Shape (n,), or (n, c) for c chains.
@@ -232,7 +234,7 @@ class _Run:
         residuals: NDArray[np.float64],
         squares: NDArray[np.float64],
     ) -> int:
-        r"""How many first steps stay inside the ball, by
+        r"""Return how many first steps stay inside the ball, by
         :math:`|w_+|^2=A^2|w|^2-2\eta A\,u\,\phi\cdot w+\eta^2u^2|\phi|^2`, with room for rounding.
         """
         decay, rate = self._decay, self._rate

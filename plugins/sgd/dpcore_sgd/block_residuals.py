@@ -50,7 +50,9 @@ def _solve_free(gram: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArr
 def _solve_clipped(
     gram: NDArray[np.float64], errors: NDArray[np.float64], limits: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The free solution if no limit is met; else by the route that is faster at this length."""
+    """Return the free solution if no limit is met; else by the route that is faster at this
+    length.
+    """
     u = _solve_free(gram, errors)
     # Clipping that never acts changes nothing: the free solution is then the clipped one.
     exceeds = np.abs(u) > limits

@@ -31,7 +31,7 @@ _MOST_USES = 1000  # of one record on average, beyond which a law is not worth i
 
 
 def diameter_of(learner: Learner, public: Public, adjacency: Adjacency) -> StepDiameter | Refused:
-    """What a use of a record can move, or why there is no claim."""
+    """Return what a use of a record can move, or why there is no claim."""
     assert isinstance(learner, Regression)
     if not REPLACE_ONE.covers(adjacency):
         return Refused(f"its passes need a public number of records, which {adjacency} hides")
@@ -46,7 +46,7 @@ def stated(
     learner: Learner,
     source: str,
 ) -> AnySensitivity | Refused:
-    """A movement, or its law, with the error of computed descent."""
+    """Return a movement, or its law, with the error of computed descent."""
     assert isinstance(learner, Regression)
     width = query.shape[0]
     error = descent_error(diameter, width, learner.block(width))
@@ -76,7 +76,7 @@ class PassesBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
-        """The sum over passes of the worst place; for `cyclic` the same place in all."""
+        """Return the sum over passes of the worst place; for `cyclic` the same place in all."""
         assert isinstance(learner, Regression)
         diameter = diameter_of(learner, public, adjacency)
         if isinstance(diameter, Refused):
@@ -105,7 +105,7 @@ class PathBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
-        """The law of the sum over a record's uses, rounded up."""
+        """Return the law of the sum over a record's uses, rounded up."""
         assert isinstance(learner, Regression)
         diameter = diameter_of(learner, public, adjacency)
         if isinstance(diameter, Refused):

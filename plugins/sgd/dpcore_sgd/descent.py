@@ -48,7 +48,9 @@ def gradient_diameter(
 
 
 def _near_one(ratio: float) -> float:
-    """A ratio of at most 1, rounded up by more than what came of subtracting from 1; 1 stays."""
+    """Return a ratio of at most 1, rounded up by more than what came of subtracting from 1; 1
+    stays.
+    """
     return min(1.0, ratio + gamma(2))
 
 
@@ -126,7 +128,7 @@ class StepDiameter:
         return np.asarray(np.minimum(up(lengths, roundings=_STEPS), self.radius))
 
     def _find_step(self, norm: float, rise: float, slope: float) -> float:
-        """The first step whose iterate can be as long as `norm`, on the early recursion."""
+        """Return the first step whose iterate can be as long as `norm`, on the early recursion."""
         if norm <= 0:
             return 1.0
         # No contraction at all: the early recursion is a sum of equal terms.
@@ -163,7 +165,8 @@ class StepDiameter:
         return _near_one(max(abs(self._decay), end))
 
     def over(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.float64]:
-        """The largest v_t for t from `first` to `last`: a bound, and exact where they are equal.
+        """Return the largest v_t for t from `first` to `last`: a bound, and exact where they are
+        equal.
 
         D* grows with t; a_t rises up to the first averaged iterate and falls from there.
         """
@@ -175,7 +178,7 @@ class StepDiameter:
         return np.asarray(up(movement * self.share(peak), roundings=5000))
 
     def rows(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.float64]:
-        """The same for rows, counted from 0: row r is used at step r // batch + 1."""
+        """Return the same for rows, counted from 0: row r is used at step r // batch + 1."""
         return self.over(first // self.batch + 1, last // self.batch + 1)
 
     def along(self, rows: NDArray[np.intp], changed: int) -> float:
@@ -206,7 +209,7 @@ class StepDiameter:
         return bounds_by_pass
 
     def worst_order(self) -> float:
-        """The order that uses the record at every step: what no order exceeds."""
+        """Return the order that uses the record at every step: what no order exceeds."""
         bounds, lengths = self.intervals()
         return up(float(bounds @ lengths), roundings=5000)
 
@@ -217,14 +220,14 @@ class StepDiameter:
         return self.rows(edges[:-1], edges[1:] - 1), np.diff(edges)
 
     def worst_shuffled(self, records: int) -> float:
-        """The worst place in every pass, whatever it was in the others."""
+        """Return the worst place in every pass, whatever it was in the others."""
         if self.steps * self.batch > _MANY * records:  # in an interval: once per pass it touches
             bounds, lengths = self.intervals()
             return up(float(bounds @ ((lengths - 1) // records + 2)), roundings=5000)
         return up(math.fsum(float(bounds.max()) for bounds, _ in self.passes(records)), roundings=3)
 
     def worst_cyclic(self, records: int) -> float:
-        """The worst place, the same in every pass."""
+        """Return the worst place, the same in every pass."""
         if self.steps * self.batch > _MANY * records:
             return self.worst_shuffled(records)
         total = np.zeros(0)

@@ -48,13 +48,13 @@ class Theorem3Noise:
         kappa: float = 1.0,
         label_bound: float = 1.0,
     ) -> float:
-        """The least epsilon at delta of two outputs that are `moved` apart."""
+        """Return the least epsilon at delta of two outputs that are `moved` apart."""
         noise_distribution = _spread(fit, epsilon, delta, kappa, label_bound)
         return least_epsilon(float(np.linalg.norm(moved)), noise_distribution, delta)
 
 
 def _spread(fit: Fit, epsilon: float, delta: float, kappa: float, label_bound: float) -> float:
-    """The standard deviation as printed."""
+    """Return the standard deviation as printed."""
     if fit.rate is None:
         raise ParameterError("sgd.theorem_3_noise", "a fit by descent", "rate", fit.rate)
     # The paper sets T = n and spends half of delta on the number of uses.

@@ -52,7 +52,8 @@ def distribution_of_masses(
     ratio: float = 1.005,
     rare: float = 1e-9,
 ) -> HitDistribution:
-    """A law from masses at 0, step, 2 step, ...: few atoms, each cell's mass at its largest value.
+    """Return a law from masses at 0, step, 2 step, ...: few atoms, each cell's mass at its largest
+    value.
 
     Cells end at values that grow by `ratio`; by ten times as much where less than `rare`
     mass is left. What lies below a thirty-second of that point is one cell.
@@ -125,7 +126,7 @@ def _split_intervals(
 
 
 def _hit_quantile(draws: int, chance: float) -> int:
-    """A number of hits that is exceeded with probability `_BEYOND` at most."""
+    """Return a number of hits that is exceeded with probability `_BEYOND` at most."""
     low, high = 0, 1
     # Doubling, then bisection: the tail falls with the number of hits.
     while _tail_probability(high, draws, chance) > _BEYOND:
@@ -140,7 +141,7 @@ def _hit_quantile(draws: int, chance: float) -> int:
 
 
 def _tail_probability(hits: int, draws: int, chance: float) -> float:
-    """The probability of more hits (`scipy.stats` takes half a second to import)."""
+    """Return the probability of more hits (`scipy.stats` takes half a second to import)."""
     return float(scipy.special.betainc(hits + 1, draws - hits, chance)) if hits < draws else 0.0
 
 

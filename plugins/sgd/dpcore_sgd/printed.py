@@ -74,7 +74,7 @@ def noise_multiplier(epsilon: float, delta: float) -> float:
 
 
 def _describe_deviations(learner: Regression) -> str:
-    """What is not the paper's algorithm, or empty."""
+    """Return what is not the paper's algorithm, or empty."""
     fields = {
         "order": ("with_replacement", learner.order),
         "clip": ("none", learner.clip),
@@ -168,7 +168,7 @@ class CorrectedTheorem2(SensitivityBound):
     def along(
         self, query: Query, learner: Learner, public: Public, order: NDArray[np.intp], changed: int
     ) -> float:
-        """The corrected expression at the number of uses in this order."""
+        """Return the corrected expression at the number of uses in this order."""
         assert isinstance(learner, Regression)
         hits = int(np.count_nonzero(order == changed))
         return _correct_movement(learner.diameter(public), hits) if hits else 0.0

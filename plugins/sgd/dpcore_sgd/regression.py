@@ -130,7 +130,9 @@ class Regression(OneShot):
         return float(min(rate, _LARGEST) / kappa**2)
 
     def diameter(self, public: Public) -> StepDiameter:
-        """What one use of a record at a step may do: all that the bounds read of this learner."""
+        """Return what one use of a record at a step may do: all that the bounds read of this
+        learner.
+        """
         domain = public.domain
         kappa = self.map(domain).norm(domain)
         steps = self.count(domain)
@@ -155,7 +157,7 @@ class Regression(OneShot):
         return max(self.batch, 64 if width < 100 else 32 if width < 500 else 16)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the coefficients, in l2, over an order of rows that the runtime draws."""
+        """Return one: the coefficients, in l2, over an order of rows that the runtime draws."""
         width = self.map(public.domain).width(public.domain)
         order = Order(kind=self.order, steps=self.count(public.domain) * self.batch)
         query = Query(name="coefficients", shape=(width,), distance=Distance.L2, sampling=order)
@@ -164,7 +166,7 @@ class Regression(OneShot):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
-        """The last or the mean iterate."""
+        """Return the last or the mean iterate."""
         assert records.order is not None, "the query draws an order"
         diameter, domain = self.diameter(public), public.domain
         # All parameters come from `diameter`, which the bound
@@ -184,7 +186,7 @@ class Regression(OneShot):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """How far the noise moves coefficients and predictions."""
+        """Return how far the noise moves coefficients and predictions."""
         if "coefficients" not in noise_distributions:
             return ()
         longest = self.map(public.domain).norm(public.domain)
@@ -193,7 +195,9 @@ class Regression(OneShot):
     def relative_half_width(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """The widest interval of a prediction as a proportion of the target's declared range."""
+        """Return the widest interval of a prediction as a proportion of the target's declared
+        range.
+        """
         labels = public.domain.labels
         if "coefficients" not in noise_distributions or not isinstance(labels, Range):
             return 0.0
@@ -211,7 +215,7 @@ class Regression(OneShot):
         )
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """A linear model in the features."""
+        """Return a linear model in the features."""
         features = self.map(public.domain).draw(public.domain, public.randomness)
         coefficients = answers["coefficients"]
         return LinearModel(domain=public.domain, features=features, coefficients=coefficients)

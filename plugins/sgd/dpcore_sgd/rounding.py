@@ -26,7 +26,7 @@ _MORE = 1.05
 
 
 def descent_error(diameter: StepDiameter, width: int, block: int) -> float | Refused:
-    """The bound above, summed over all steps and blocks.
+    """Return the bound above, summed over all steps and blocks.
 
     Args:
         width: d. block: b, rows solved for at a time, at least a batch.

@@ -47,17 +47,19 @@ def statistical_exponent(r: float, alpha: float) -> float:
 
 
 def privacy_exponent_printed(r: float, alpha: float) -> float:
-    """a as printed: (4r + 3 alpha - 4 - 2 r alpha)/(2r + alpha). True, and loose by a factor M."""
+    """Return a as printed: (4r + 3 alpha - 4 - 2 r alpha)/(2r + alpha). True, and loose by a factor
+    M.
+    """
     return (4 * r + 3 * alpha - 4 - 2 * r * alpha) / _check_smoothness(r, alpha)
 
 
 def privacy_exponent(r: float, alpha: float) -> float:
-    """a without the factor M: (4r + 2 alpha - 3)/(2r + alpha), for Algorithm 1."""
+    """Return a without the factor M: (4r + 2 alpha - 3)/(2r + alpha), for Algorithm 1."""
     return (4 * r + 2 * alpha - 3) / _check_smoothness(r, alpha)
 
 
 def privacy_exponent_clipped(r: float, alpha: float) -> float:
-    """a with clipped gradients, whose reach does not grow: (4r + 2 alpha - 2)/(2r + alpha).
+    """Return a with clipped gradients, whose reach does not grow: (4r + 2 alpha - 2)/(2r + alpha).
 
     Of the noise only: what clipping does to the fit is not part of Theorem 1.
     """
@@ -74,7 +76,7 @@ def noise_error_printed(features: int, kappa: float, std: float, delta: float) -
 
 
 def noise_error(kappa: float, std: float) -> float:
-    r"""The mean of it over the noise: at most :math:`\kappa^2\sigma^2`, whatever M.
+    r"""Return the mean of it over the noise: at most :math:`\kappa^2\sigma^2`, whatever M.
 
     A prediction is moved by :math:`\phi(x)\cdot b\sim N(0,\sigma^2\|\phi(x)\|^2)`.
     """

@@ -82,12 +82,12 @@ class Descent(OneShot):
     features: FeatureMap = attrs.field(factory=_linear)
 
     def eta(self, domain: Domain) -> float:
-        """The step, from the largest second derivative of the loss."""
+        """Return the step, from the largest second derivative of the loss."""
         beta = 0.25 if domain.classes else 1.0
         return self.rate * 2 / (beta + 2 * self.regularization)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the process of all steps.
+        """Return one: the process of all steps.
 
         Raises:
             UnfitTargetError: more than two classes.
@@ -117,7 +117,7 @@ class Descent(OneShot):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> Any:
-        """PRIVATE: one step of descent; it draws nothing, and keeps no state."""
+        """PRIVATE: return one step of descent; it draws nothing, and keeps no state."""
         domain, eta = public.domain, self.eta(public.domain)
         longest = up(self.features.norm(domain), roundings=8)
         feature_map = self.features.drawn(domain, public.randomness)
@@ -133,7 +133,7 @@ class Descent(OneShot):
         return Process(function=descend, shape=query.shape, steps=self.steps)
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """The last iterate, in units of the labels."""
+        """Return the last iterate, in units of the labels."""
         domain = public.domain
         unit = domain.label_bound / up(self.features.norm(domain), roundings=8)
         return LinearModel(

@@ -50,7 +50,7 @@ class InnerGaussian(Mechanism):
         return attrs.evolve(self, noise_multiplier=scale * _unit_mu(query, sensitivity))
 
     def event(self, query: Query, sensitivity: Any, moved: float | None = None) -> Event:
-        """A Gaussian of the taut string's mu, rounded up."""
+        """Return a Gaussian of the taut string's mu, rounded up."""
         mu = _unit_mu(query, sensitivity) / self.noise_multiplier * (1 + _ROUNDING)
         return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 def least_mu(
     contraction: Floats, shifts: Floats, noise: Floats, diameter: float = math.inf
 ) -> float:
-    """The Gaussian-DP parameter of the last iterate of t steps.
+    """Return the Gaussian-DP parameter of the last iterate of t steps.
 
     Args:
         contraction: c_k, the Lipschitz constant of each step, shape (t,).
@@ -60,7 +60,8 @@ def least_mu(
 
 
 def string_cost(runs: Floats, rises: Floats) -> float:
-    """The sum of rise^2/run over the edges of the greatest convex minorant of the partial sums.
+    """Return the sum of rise^2/run over the edges of the greatest convex minorant of the partial
+    sums.
 
     Args:
         runs: Along the axis, none negative, the last one positive, shape (t,).

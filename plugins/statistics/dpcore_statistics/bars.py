@@ -51,13 +51,13 @@ def around(estimate: float, noise_distribution: NoiseDistribution | None, miss: 
 
 
 def cut(ends: Ends, low: float, high: float) -> Ends:
-    """The part of an interval that is possible; the nearest end where none is."""
+    """Return the part of an interval that is possible; the nearest end where none is."""
     # Both ends are clamped: an interval beyond the range becomes its nearest end, never empty.
     return min(max(ends[0], low), high), max(min(ends[1], high), low)
 
 
 def cut_count(ends: Ends, domain: Domain) -> Ends:
-    """The part of an interval that a number of the domain's records may be in."""
+    """Return the part of an interval that a number of the domain's records may be in."""
     return cut(ends, 0.0, math.inf if domain.at_most is None else float(domain.at_most))
 
 
@@ -67,7 +67,7 @@ def combined(
     noise_distribution: NoiseDistribution | None,
     miss: float,
 ) -> float:
-    """The half-width of a weighted sum of released numbers, each with noise of
+    """Return the half-width of a weighted sum of released numbers, each with noise of
     `noise_distribution`.
 
     Args:
@@ -164,7 +164,9 @@ def proportion(
 
 
 def fieller(top: float, wide: float, bottom: float, narrow: float) -> Ends:
-    """All r with (top - r bottom)^2 <= wide^2 + r^2 narrow^2; everything if it has no ends."""
+    """Return all r with (top - r bottom)^2 <= wide^2 + r^2 narrow^2; everything if it has no
+    ends.
+    """
     # (top - r bottom)^2 - wide^2 - r^2 narrow^2 as a quadratic in r: a r^2 - 2 b r + c.
     a = bottom * bottom - narrow * narrow
     b, c = top * bottom, top * top - wide * wide
@@ -175,7 +177,9 @@ def fieller(top: float, wide: float, bottom: float, narrow: float) -> Ends:
 
 
 def quotients(top: Ends, bottom: float, half: float) -> Ends:
-    """All S/n with S in an interval and n within `half` of `bottom`; everything if n may be 0."""
+    """Return all S/n with S in an interval and n within `half` of `bottom`; everything if n may be
+    0.
+    """
     smallest, largest = bottom - half, bottom + half
     if smallest <= 0:
         return EVERYTHING

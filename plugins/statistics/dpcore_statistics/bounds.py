@@ -108,7 +108,7 @@ class BoundedMean(Folding):
         need(self.interval in (None, "noise"), "bounded_mean", needed, "interval", self.interval)
 
     def grid(self, public: Public) -> NDArray[np.float64]:
-        """The bounds that may be found: powers of two up to the end of the range."""
+        """Return the bounds that may be found: powers of two up to the end of the range."""
         column = number_column(public.domain, self.column).column
         largest = max(abs(column.low), abs(column.high))
         # Powers of two from `finest` to the first one beyond the range's end.
@@ -126,11 +126,11 @@ class BoundedMean(Folding):
         return 0.0 if not self.count_clipped else 0.25 if norm is Distance.L1 else 0.5
 
     def groups(self, public: Public) -> Marginal:
-        """The groups: one of all records where no columns are named."""
+        """Return the groups: one of all records where no columns are named."""
         return groups_of(public.domain, self.by, self.edges, self.bins, "bounded_mean")
 
     def longest(self, public: Public) -> float:
-        """The most that a record adds to the sums, in the norm that is in use."""
+        """Return the most that a record adds to the sums, in the norm that is in use."""
         norm = norm_in_use(public, None)
         pair = with_count(norm, self.weight(public), 1.0)
         return with_count(norm, self.clipped_weight(norm) / 2, pair)
@@ -167,7 +167,7 @@ class BoundedMean(Folding):
         )
 
     def ask(self, state: Transcript) -> Query | None:
-        """The bound, then the mean within it."""
+        """Return the bound, then the mean within it."""
         bound, mean = state.queries
         if not state.answers:
             return bound
@@ -195,13 +195,13 @@ class BoundedMean(Folding):
     def _values(
         self, block: Records, public: Public
     ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """PRIVATE: the values of a block that count, and the group of each."""
+        """PRIVATE: return the values of a block that count, and the group of each."""
         column, group = number_column(public.domain, self.column), self.groups(public).index(block)
         mask = selected(public.domain, self.where, block) & column.present(block) & (group >= 0)
         return column.value(column.scaled(block))[mask], group[mask]
 
     def _larger(self, public: Public, block: Records) -> tuple[Exact]:
-        """PRIVATE: how many of a block's values are above each bound, in size."""
+        """PRIVATE: return how many of a block's values are above each bound, in size."""
         # Only how many values are above each bound is kept of a block, never the values.
         sizes = np.sort(np.abs(self._values(block, public)[0]))
         # "right": a value equal to g is not above it.
@@ -230,7 +230,9 @@ class BoundedMean(Folding):
         return (Exact.of(sums.reshape(query.shape), unit),)
 
     def model(self, state: Transcript) -> Statistics:
-        """The mean, the count, the values beyond the bound, and the bound; of every group."""
+        """Return the mean, the count, the values beyond the bound, and the bound; of every
+        group.
+        """
         public, answer, bound = state.public, state.answers[1], self._bound(state)
         groups = self.groups(public)
         value = np.asarray(answer.value, dtype=np.float64).reshape(groups.size, -1)
@@ -260,7 +262,7 @@ class BoundedMean(Folding):
         miss: float,
         public: Public,
     ) -> list[tuple[str, float, float, float]]:
-        """One group's numbers, each with its interval."""
+        """Return one group's numbers, each with its interval."""
         w, (weighted, total) = self.weight(public), (float(number) for number in sums[:2])
         # The interval is of the mean within the bound: what clipping cuts off is not covered.
         ends = ratio(total, weighted, w, noise_distribution, miss, 1.0)
@@ -285,7 +287,7 @@ class BoundedMean(Folding):
         public: Public,
         groups: int = 1,
     ) -> tuple[float, float, float]:
-        """How many values lie beyond the bound, with an interval.
+        """Return how many values lie beyond the bound, with an interval.
 
         Args:
             sums: Of one group, or the total of so many groups.
@@ -304,7 +306,9 @@ class BoundedMean(Folding):
         noise_distribution: NoiseDistribution | None,
         public: Public,
     ) -> str:
-        """What the bar leaves out, in words, from released numbers and the declared range only."""
+        """Return what the bar leaves out, in words, from released numbers and the declared range
+        only.
+        """
         if not self.count_clipped or noise_distribution is None:
             return ""
         sums, groups, miss = value.sum(axis=0), len(value), 1 - self.level
@@ -331,7 +335,7 @@ class BoundedMean(Folding):
     def least_records(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """The half-width of a sum in bounds: of so many records a mean's is a bound."""
+        """Return the half-width of a sum in bounds: of so many records a mean's is a bound."""
         miss = apart(1 - self.level, self.groups(public).size)
         return noise_distributions[MEAN].within(miss) if MEAN in noise_distributions else 0.0
 

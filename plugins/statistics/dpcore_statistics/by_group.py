@@ -50,7 +50,7 @@ Edges = Mapping[str, tuple[Any, ...]]
 def groups_of(
     domain: Domain, by: tuple[str, ...], edges: Edges, bins: Mapping[str, int], owner: str
 ) -> Marginal:
-    """The groups: every combination of the keys' cells, empty ones too.
+    """Return the groups: every combination of the keys' cells, empty ones too.
 
     Args:
         owner: Who asks, for errors.
@@ -72,13 +72,15 @@ def groups_of(
 
 
 def inside(public: Public) -> Public:
-    """What is public of the records of a group: not how many they are, only how many at most."""
+    """Return what is public of the records of a group: not how many they are, only how many at
+    most.
+    """
     domain = public.domain
     return attrs.evolve(public, domain=attrs.evolve(domain, exact=None, limit=domain.at_most))
 
 
 def groups_moved(contribution: float, within: float, groups: int, norm: Distance) -> ByRelation:
-    """The theorem above: what one record moves all groups by.
+    """Return the theorem above: what one record moves all groups by.
 
     Args:
         contribution: A. within: R, with a private number of records.
@@ -111,8 +113,8 @@ class ByGroup(Statistic):
         return {}, {}
 
     def one_group(self, public: Public) -> Self:
-        """The same question, asked in one group, with intervals that hold together over all of
-        them.
+        """Return the same question, asked in one group, with intervals that hold together over all
+        of them.
         """
         level = 1 - apart(self.miss, self.groups(public).size)
         # Settled for all records, as the default depends on public facts that a group lacks.
@@ -121,14 +123,16 @@ class ByGroup(Statistic):
 
     @abstractmethod
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: what each record adds to the question without groups. Shape (n, *shape)."""
+        """PRIVATE: return what each record adds to the question without groups. Shape (n,
+        *shape).
+        """
 
     def groups(self, public: Public) -> Marginal:
-        """The groups, as `groups_of` makes them."""
+        """Return the groups, as `groups_of` makes them."""
         return groups_of(public.domain, self.by, *self.cuts(), type(self).__name__.lower())
 
     def planned(self, public: Public) -> SumQuery:
-        """The question's query, or that of all groups: a block for each, in their order."""
+        """Return the question's query, or that of all groups: a block for each, in their order."""
         groups = self.groups(public).size
         if not self.by:
             return self.query(public)
@@ -139,15 +143,15 @@ class ByGroup(Statistic):
         return attrs.evolve(query, shape=(groups, *query.shape))
 
     def _inner(self, public: Public) -> SumQuery:
-        """The query of one group."""
+        """Return the query of one group."""
         return self.one_group(public).query(inside(public))
 
     def entries(self, query: SumQuery) -> int:
-        """How many numbers of one contribution may be other than 0: those of its group."""
+        """Return how many numbers of one contribution may be other than 0: those of its group."""
         return math.prod(query.shape[1:]) if self.by else super().entries(query)
 
     def movement(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The question's own theorem, or by group the one above."""
+        """Return the question's own theorem, or by group the one above."""
         within = self._moved_inside(query, public)
         if not self.by or isinstance(within, Refused):
             return within
@@ -155,7 +159,7 @@ class ByGroup(Statistic):
         return groups_moved(within.add_remove, within.replace_one, count, norm)
 
     def _moved_inside(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The question's own theorem, in one group where there are some."""
+        """Return the question's own theorem, in one group where there are some."""
         if not self.by:
             return self.moved(query, public)
         norm = query.distance
@@ -163,7 +167,7 @@ class ByGroup(Statistic):
         return self.one_group(public).moved(inner, inside(public))
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: what each record adds, by group in its own group's block only."""
+        """PRIVATE: return what each record adds, by group in its own group's block only."""
         if not self.by:
             return self.rows(query, block, public)
         group = self.groups(public).index(block)
@@ -173,7 +177,7 @@ class ByGroup(Statistic):
         return vectors
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum, each group's by itself.
+        """PRIVATE: return the same sum, each group's by itself.
 
         One record's partial is that of the question, in one block: no longer than the clip.
         """
@@ -192,7 +196,7 @@ class ByGroup(Statistic):
         return Exact(high=high, low=low, exponent=query.sum.unit)
 
     def published(self, answer: Answer, public: Public) -> Statistics:
-        """The question's tables, or these with the rows of every group, its keys first."""
+        """Return the question's tables, or these with the rows of every group, its keys first."""
         if not self.by:
             return self.tables(answer, public)
         learner, facts, inner = self.one_group(public), inside(public), self._inner(public)
@@ -209,7 +213,7 @@ class ByGroup(Statistic):
         )
 
     def widths(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """What `expected` says of the question, for every group where there are some."""
+        """Return what `expected` says of the question, for every group where there are some."""
         if not self.by:
             return self.expected(public, noise_distribution)
         count = self.groups(public).size
@@ -241,7 +245,9 @@ class ByCategories(ByGroup):
     column: str
 
     def groups(self, public: Public) -> Marginal:
-        """The groups, of categories only: edges and bins are of the column that is counted."""
+        """Return the groups, of categories only: edges and bins are of the column that is
+        counted.
+        """
         for name in self.by:
             if name == self.column or not isinstance(declared(public.domain, name), CategoryColumn):
                 requirement = "categories next to the column (of ranges statistics.table counts)"
@@ -283,18 +289,20 @@ class ByFirstCell(ByCategories):
 
     @abstractmethod
     def measured_cells(self, public: Public) -> NDArray[Any]:
-        """What a record of each cell adds: shape (numbers, cells), at least as many numbers."""
+        """Return what a record of each cell adds: shape (numbers, cells), at least as many
+        numbers.
+        """
 
     def marks_cells(self, public: Public) -> bool:
-        """Whether a record says its cell, in the first numbers, as the first of a person's counts:
-        of persons with several records."""
+        """Return whether a record says its cell, in the first numbers, as the first of a person's
+        counts: of persons with several records."""
         people = public.domain.people
         return self.turns_persons and people is not None and people.records > 1
 
     def of_persons(
         self, query: SumQuery, sums: NDArray[np.float64], public: Public
     ) -> NDArray[np.float64]:
-        """PRIVATE: what a record in the first of a person's cells adds, by group."""
+        """PRIVATE: return what a record in the first of a person's cells adds, by group."""
         measured = self.measured_cells(public)
         is_in = sums.reshape(-1, len(measured))[:, : measured.shape[1]] > 0
         # The row of zeros at the end is what index -1 picks: no cell, no contribution.
@@ -303,7 +311,9 @@ class ByFirstCell(ByCategories):
         return np.asarray(rows[first].reshape(sums.shape), dtype=np.float64)
 
     def moved_by_person(self, query: SumQuery, records: int, public: Public) -> ByRelation:
-        """The theorem above, where o is 0, as few as there can be in so many groups, or m."""
+        """Return the theorem above, where o is 0, as few as there can be in so many groups, or
+        m.
+        """
         within = self._moved_inside(query, public)
         assert isinstance(within, ByRelation), "counts are never refused"
         longest, diameter, count = within.add_remove, within.replace_one, self.groups(public).size
@@ -339,7 +349,7 @@ class OfValues(ByRanges):
 
     @abstractmethod
     def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
-        """What a record that counts adds to the question without groups.
+        """Return what a record that counts adds to the question without groups.
 
         Args:
             positions: Of its values: arrays for many records, or as `Tally.terms` says.
@@ -357,7 +367,7 @@ class OfValues(ByRanges):
         return np.where(mask[:, None], numbers, 0.0)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """What `terms` says that a record adds, by group."""
+        """Return what `terms` says that a record adds, by group."""
         learner, inner, facts = self, query, public
         if self.by:
             learner, inner, facts = self.one_group(public), self._inner(public), inside(public)
@@ -366,7 +376,7 @@ class OfValues(ByRanges):
 
 
 def stacked(about: Mapping[str, tuple[Any, ...]], figures: list[Figures], level: float) -> Figures:
-    """One table of the rows of every group.
+    """Return one table of the rows of every group.
 
     Args:
         about: The groups' keys, one entry a group. figures: One table a group, of equal form.

@@ -82,15 +82,15 @@ class NumberColumn:
         return np.clip(self.column.offset(numbers) / self.column.half_width, -1, 1)
 
     def value(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The numbers at positions, in the file's units (dates: days since 1970-01-01)."""
+        """Return the numbers at positions, in the file's units (dates: days since 1970-01-01)."""
         return self.column.centre + self.column.half_width * np.asarray(positions)
 
     def date_rows(self, count: int) -> tuple[int, ...]:
-        """The first rows of a table, where their numbers are dates; else none."""
+        """Return the first rows of a table, where their numbers are dates; else none."""
         return tuple(range(count)) if isinstance(self.column, Dates) else ()
 
     def format_end(self, number: float) -> str:
-        """A number as a reader knows it: dates as dates."""
+        """Return a number as a reader knows it: dates as dates."""
         return date_text(number) if isinstance(self.column, Dates) else f"{number:g}"
 
 
@@ -127,7 +127,7 @@ DeclaredColumn = NumberColumn | CategoryColumn
 
 
 def declared(domain: Domain, name: str) -> DeclaredColumn:
-    """A column of the domain, or its target.
+    """Return a column of the domain, or its target.
 
     Raises:
         ParameterError: there is none of that name, or rows are scaled to a norm.
@@ -164,7 +164,7 @@ def declared(domain: Domain, name: str) -> DeclaredColumn:
 
 
 def number_column(domain: Domain, name: str) -> NumberColumn:
-    """A column of numbers or dates.
+    """Return a column of numbers or dates.
 
     Raises:
         ParameterError: it is none.
@@ -207,7 +207,7 @@ class Cutting(AnyLearner):
     """A learner whose fields say what it cuts: conditions, edges and numbers of bins."""
 
     def cut_columns(self, domain: Domain) -> tuple[str, ...]:
-        """The columns of these fields, by name; its own one where they are of that only."""
+        """Return the columns of these fields, by name; its own one where they are of that only."""
         fields = ("where", "meets", "edges", "bins", "every")
         cuts = [cut for name in fields if (cut := getattr(self, name, None)) is not None]
         column = getattr(self, "column", "")
@@ -218,7 +218,7 @@ class Cutting(AnyLearner):
 def conditions(
     domain: Domain, where: Mapping[str, Condition]
 ) -> tuple[tuple[Cut, tuple[int, ...]], ...]:
-    """The same conditions as cells that a record must be in, by declared column."""
+    """Return the same conditions as cells that a record must be in, by declared column."""
     cells: list[tuple[Cut, tuple[int, ...]]] = []
     for name, condition in where.items():
         column = declared(domain, name)
@@ -287,7 +287,7 @@ class Cells:
     def of(
         cls, domain: Domain, name: str, edges: tuple[Any, ...] | None, bins: int | None
     ) -> Cells:
-        """The cells of a column: between edges, in equal parts, or one for each category.
+        """Return the cells of a column: between edges, in equal parts, or one for each category.
 
         Raises:
             ParameterError: edges do not increase strictly or leave the range, or categories have
@@ -366,7 +366,7 @@ class Cells:
         return Cut(column=self.column.name, size=len(self.labels), edges=self.edges or None)
 
     def index(self, records: Records) -> NDArray[np.intp]:
-        """The cell of every record, -1 where it is in none. Shape (n,)."""
+        """Return the cell of every record, -1 where it is in none. Shape (n,)."""
         column = self.column
         if isinstance(column, CategoryColumn):
             return column.codes(records)
@@ -411,7 +411,7 @@ class Marginal:
         return dict(zip(names, zip(*rows, strict=True), strict=True))
 
     def index(self, records: Records) -> NDArray[np.intp]:
-        """The cell of every record, -1 where it is in none. Shape (n,)."""
+        """Return the cell of every record, -1 where it is in none. Shape (n,)."""
         # Mixed radix, the last column fastest: the order of `itertools.product` in `about`.
         places = np.zeros(len(records), dtype=np.intp)
         mask = np.ones(len(records), dtype=np.bool_)

@@ -58,7 +58,7 @@ class Count(ByRanges):
         return self.of
 
     def unsampled(self, public: Public) -> str:
-        """A sample of a finite population has shares, and no count but the one it has."""
+        """Return a sample of a finite population has shares, and no count but the one it has."""
         domain = public.domain
         is_fraction = self.of == "records" and bool(self.where)
         if domain.sampled == "independent" or (is_fraction and domain.people is None):
@@ -66,20 +66,24 @@ class Count(ByRanges):
         return "sampled: independent, or a condition under where (then a share is reported)"
 
     def pays_for_population(self, public: Public) -> bool:
-        """Whether a replaced record moves one cell only, and two of them where both are
+        """Return whether a replaced record moves one cell only, and two of them where both are
         reported.
         """
         is_replacement = public.domain.exact is not None
         return bool(self.by) and is_replacement and self.groups(public).size == 1
 
     def _states_rest(self, public: Public) -> bool:
-        """Whether the records that do not meet the condition are counted next to the others."""
+        """Return whether the records that do not meet the condition are counted next to the
+        others.
+        """
         domain = public.domain
         has_rest = self.of == "records" and bool(self.where) and domain.people is None
         return has_rest and domain.exact is None and self.samples(public)
 
     def query(self, public: Public) -> SumQuery:
-        """One query for one integer, exact and not negative; or for two, in disjoint cells."""
+        """Return one query for one integer, exact and not negative; or for two, in disjoint
+        cells.
+        """
         norm, is_pair = self.norm(public), self._states_rest(public)
         # An exponent of 0 is a unit of 1: integers are not rounded, so nothing is added for that.
         return SumQuery(
@@ -92,7 +96,7 @@ class Count(ByRanges):
         )
 
     def planned(self, public: Public) -> SumQuery:
-        """The same of all groups, whose counts are disjoint: bounded in both norms."""
+        """Return the same of all groups, whose counts are disjoint: bounded in both norms."""
         query = super().planned(public)
         return attrs.evolve(query, norms=ONE_CELL_NORMS) if self.by else query
 
@@ -116,12 +120,16 @@ class Count(ByRanges):
         return cells.astype(np.float64)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """The records that meet the condition, by group; none where the others are reported too."""
+        """Return the records that meet the condition, by group; none where the others are reported
+        too.
+        """
         is_pair = self._states_rest(inside(public) if self.by else public)
         return () if is_pair else (self.tally(self.groups(public), public),)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One table: the count with its interval, cut to what is possible, and maybe its share."""
+        """Return one table: the count with its interval, cut to what is possible, and maybe its
+        share.
+        """
         domain, noise_distribution = public.domain, answer.noise_distribution
         estimate, *rest = (float(number) for number in answer.value)
         ends = around(estimate, noise_distribution, self.miss)
@@ -170,7 +178,7 @@ class Count(ByRanges):
         return f"count of {self.of}" if is_said else "count"
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The half-width, the same whatever the records; and about that of a share."""
+        """Return the half-width, the same whatever the records; and about that of a share."""
         half = noise_distribution.within(self.miss)
         line, cells = f"count +- {half:.4g}", 1 + self._states_rest(public)
         # Next to the rest, or out of a public number, a count is a share too.
@@ -205,15 +213,17 @@ class Share(ByRanges):
         return "records"
 
     def unsampled(self, public: Public) -> str:
-        """Nothing: every share has an interval about the population."""
+        """Return nothing: every share has an interval about the population."""
         return ""
 
     def _out_of(self, public: Public) -> int | None:
-        """The number of all records, where it is public and they are what the share is of."""
+        """Return the number of all records, where it is public and they are what the share is
+        of.
+        """
         return None if self.where else public_total(self, public)
 
     def query(self, public: Public) -> SumQuery:
-        """One query for both cells, exact and not negative; or for the first only."""
+        """Return one query for both cells, exact and not negative; or for the first only."""
         need(self.meets, "share", "a condition", "meets", self.meets)
         require_conditions(public.domain, self.meets)
         return SumQuery(
@@ -238,7 +248,7 @@ class Share(ByRanges):
         return cells[:, : query.real_size].astype(np.float64)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One table with one row: the share and its interval, between 0 and 1."""
+        """Return one table with one row: the share and its interval, between 0 and 1."""
         noise_distribution, n, intervals = answer.noise_distribution, self._out_of(public), None
         sampling = self.sampling(noise_distribution, self.miss, public)
         top, *products = (float(number) for number in answer.value)
@@ -269,7 +279,7 @@ class Share(ByRanges):
         )
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The half-width, known with a public n; else the largest for n records, about."""
+        """Return the half-width, known with a public n; else the largest for n records, about."""
         half, n = noise_distribution.within(self.miss), self._out_of(public)
         # Of two noisy cells it is the share's own noise times sqrt(p^2 + (1 - p)^2): at most 1.
         return (f"share about +- {half:.4g}/n for n records" if n is None

@@ -72,18 +72,18 @@ class Distinct(Folding):
     distance: Literal["l1", "l2"] | None = None
 
     def cells(self, public: Public) -> Marginal:
-        """The values that may occur, in every group."""
+        """Return the values that may occur, in every group."""
         need(self.of, "distinct", "different columns", "of", self.of)
         keys = (*self.by, *self.of)
         return groups_of(public.domain, keys, self.edges, self.bins, "distinct")
 
     def groups(self, public: Public) -> Marginal:
-        """The groups: one of all records where no columns are named."""
+        """Return the groups: one of all records where no columns are named."""
         keys = self.cells(public).columns[: len(self.by)]
         return Marginal(name="", columns=keys)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One integer, from 0 to the number of cells.
+        """Return one integer, from 0 to the number of cells.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
@@ -107,7 +107,7 @@ class Distinct(Folding):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[np.float64]:
-        """PRIVATE: how many cells have a record."""
+        """PRIVATE: return how many cells have a record."""
         zero = (Exact.zeros((self.cells(public).size,), 0),)
         # Counts of all cells are folded over blocks; only how many are positive leaves here.
         (counts,) = records.fold(partial(self._counted, public), zero, ROWS)
@@ -116,14 +116,14 @@ class Distinct(Folding):
         return np.asarray(np.count_nonzero(by_group, axis=1), dtype=np.float64)
 
     def _counted(self, public: Public, block: Records) -> tuple[Exact]:
-        """PRIVATE: how many of a block's records are in each cell."""
+        """PRIVATE: return how many of a block's records are in each cell."""
         cells = self.cells(public)
         cell = cells.index(block)
         record_cells = cell[selected(public.domain, self.where, block) & (cell >= 0)]
         return (Exact.of(np.bincount(record_cells, minlength=cells.size), 0),)
 
     def model(self, state: Transcript) -> Statistics:
-        """One table: the number of distinct values with its interval, of each group."""
+        """Return one table: the number of distinct values with its interval, of each group."""
         (answer,) = state.answers
         tables = self._table(answer, state.public)
         return tables if answer.noise_distribution is not None else tables.unstated()
@@ -155,7 +155,7 @@ class Distinct(Folding):
     def least_records(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """The half-width: fewer records cannot have as many distinct values."""
+        """Return the half-width: fewer records cannot have as many distinct values."""
         miss = apart(1 - self.level, self.groups(public).size)
         return (
             noise_distributions["distinct"].within(miss)
@@ -166,7 +166,7 @@ class Distinct(Folding):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """The half-width, the same whatever the records."""
+        """Return the half-width, the same whatever the records."""
         count = self.groups(public).size
         if (half := self.least_records(public, noise_distributions)) == 0:
             return ()

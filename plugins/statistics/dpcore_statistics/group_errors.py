@@ -69,7 +69,7 @@ class GroupErrors(Paired):
     cap: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
 
     def largest(self, public: Public) -> float:
-        """The cap that is in force.
+        """Return the cap that is in force.
 
         Raises:
             ParameterError: there are no predictions, or the cap is more than an error can be.
@@ -97,11 +97,11 @@ class GroupErrors(Paired):
         return upper_bound if self.cap is None else self.cap
 
     def is_counted(self, public: Public) -> bool:
-        """Whether sizes of groups are private, and released next to their sums of t."""
+        """Return whether sizes of groups are private, and released next to their sums of t."""
         return bool(self.by or self.where) or public_total(self, public) is None
 
     def query(self, public: Public) -> SumQuery:
-        """A pair (w n, sum of t) for every group; the sum only where n is public."""
+        """Return a pair (w n, sum of t) for every group; the sum only where n is public."""
         self.largest(public)
         size, norm, counted = self.groups(public).size, self.norm(public), self.is_counted(public)
         clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
@@ -110,16 +110,18 @@ class GroupErrors(Paired):
         return SumQuery(name="errors", shape=(size, numbers), distance=norm, sum=Sum(clip=clip))
 
     def unsampled(self, public: Public) -> str:
-        """A finite population: the model has seen a part of it, where its errors are smaller."""
+        """Return a finite population: the model has seen a part of it, where its errors are
+        smaller.
+        """
         independent = "sampled: independent (of a finite population the model has seen a part)"
         return "" if public.domain.sampled == "independent" else independent
 
     def entries(self, query: SumQuery) -> int:
-        """How many entries a record fills: a pair, in one group."""
+        """Return how many entries a record fills: a pair, in one group."""
         return query.shape[1]
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The theorem above; with one group a replaced record stays in it, or leaves it."""
+        """Return the theorem above; with one group a replaced record stays in it, or leaves it."""
         length = query.sum.clip
         if not self.is_counted(public):
             return ByRelation(add_remove=length, replace_one=2.0)
@@ -132,7 +134,9 @@ class GroupErrors(Paired):
         return ByRelation(add_remove=length, replace_one=max(2.0, between_groups))
 
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
-        """PRIVATE: every record's group, and its (w, t), with moments where they are released."""
+        """PRIVATE: return every record's group, and its (w, t), with moments where they are
+        released.
+        """
         places = self._places(block, public)
         pairs = places[:, None]
         if self.is_counted(public):
@@ -256,7 +260,7 @@ class GroupErrors(Paired):
         )
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The half-width of every count, and about that of an error."""
+        """Return the half-width of every count, and about that of an error."""
         count, w = self.groups(public).size, self.count_weight(public)
         half = noise_distribution.within(apart(self.miss, count))
         if not self.is_counted(public):
@@ -275,7 +279,7 @@ def _error(place: float, cap: float) -> float:
 
 
 def _predicted(public: Public) -> NumberColumn | CategoryColumn:
-    """The column of predictions.
+    """Return the column of predictions.
 
     Raises:
         ParameterError: the records are not evaluated ones.

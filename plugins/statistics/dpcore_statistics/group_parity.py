@@ -66,7 +66,7 @@ class GroupParity(Grouped):
     grid: int = attrs.field(default=20, validator=positive_integer)
 
     def cells(self, public: Public) -> Cells:
-        """The cells of the prediction: classes, or equal parts of its range.
+        """Return the cells of the prediction: classes, or equal parts of its range.
 
         Raises:
             ParameterError: the records are no evaluated ones, or there are too many cells.
@@ -94,14 +94,16 @@ class GroupParity(Grouped):
         return column_cells
 
     def strategy(self, public: Public) -> Strategy:
-        """What is measured in every group: the optimum for prefixes in l2, in l1 the cells."""
+        """Return what is measured in every group: the optimum for prefixes in l2, in l1 the
+        cells.
+        """
         # In l1 the cells themselves are measured: the optimum is for l2.
         count = len(self.cells(public).labels)
         workload = tuple(map(tuple, prefixes(count).tolist()))
         return (cells_strategy if self.norm(public) is Distance.L1 else strategy)(workload)
 
     def query(self, public: Public) -> SumQuery:
-        """The measured sums of every group: shape (groups, rows of A)."""
+        """Return the measured sums of every group: shape (groups, rows of A)."""
         strategy = self.strategy(public)
         clip = 1.0 if self.norm(public) is Distance.L1 else strategy.longest_column
         shape = (self.groups(public).size, len(strategy.measured))
@@ -110,11 +112,11 @@ class GroupParity(Grouped):
         )
 
     def entries(self, query: SumQuery) -> int:
-        """How many entries a record fills: a column of A, in one group."""
+        """Return how many entries a record fills: a column of A, in one group."""
         return query.shape[1]
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The theorem above; a record that does not count has a column of 0."""
+        """Return the theorem above; a record that does not count has a column of 0."""
         strategy, several_groups = self.strategy(public), query.shape[0] > 1
         if query.distance is Distance.L1:
             return ByRelation(add_remove=1.0, replace_one=2.0)
@@ -127,13 +129,13 @@ class GroupParity(Grouped):
         return ByRelation(add_remove=longest, replace_one=replacement)
 
     def _places(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """PRIVATE: every record's group, -1 where it does not count, and its cell."""
+        """PRIVATE: return every record's group, -1 where it does not count, and its cell."""
         # A record counts only if it has both, so each is -1 where the other is.
         group, cell = self.group_of(block, public), self.cells(public).index(block)
         return np.where(cell >= 0, group, -1), np.where(group >= 0, cell, -1)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: the column of the record's cell, in the record's group."""
+        """PRIVATE: return the column of the record's cell, in the record's group."""
         group, cell = self._places(block, public)
         columns = self.strategy(public).measured.T
         vectors = np.zeros((len(block), *query.shape))
@@ -142,7 +144,7 @@ class GroupParity(Grouped):
         return vectors
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum from counts: entries of A are whole numbers of units."""
+        """PRIVATE: return the same sum from counts: entries of A are whole numbers of units."""
         group, cell = self._places(block, public)
         measured = self.strategy(public).measured
         mask = group >= 0
@@ -257,7 +259,7 @@ class GroupParity(Grouped):
         return deviation.std * math.sqrt(total)
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The half-width of the cumulative counts, and of a distance."""
+        """Return the half-width of the cumulative counts, and of a distance."""
         q, groups = (
             float(self.half_widths(noise_distribution, public).max()),
             self.groups(public).size,

@@ -74,7 +74,9 @@ class GroupRates(Grouped):
     )
 
     def unsampled(self, public: Public) -> str:
-        """A finite population: the model has seen a part of it, where its errors are smaller."""
+        """Return a finite population: the model has seen a part of it, where its errors are
+        smaller.
+        """
         independent = "sampled: independent (of a finite population the model has seen a part)"
         return "" if public.domain.sampled == "independent" else independent
 
@@ -113,7 +115,7 @@ class GroupRates(Grouped):
         return count
 
     def query(self, public: Public) -> SumQuery:
-        """One integer for every group, true class and leaning."""
+        """Return one integer for every group, true class and leaning."""
         return SumQuery(
             name="rates",
             shape=(self.groups(public).size, 2, self.leanings(public)),
@@ -124,11 +126,13 @@ class GroupRates(Grouped):
         )
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The theorem above: cells are disjoint, so a record moves one cell or two."""
+        """Return the theorem above: cells are disjoint, so a record moves one cell or two."""
         return counts_moved(query.distance)
 
     def _cell(self, block: Records, public: Public) -> NDArray[np.intp]:
-        """PRIVATE: every record's cell, -1 where it does not count or its class is unknown."""
+        """PRIVATE: return every record's cell, -1 where it does not count or its class is
+        unknown.
+        """
         domain, count = public.domain, self.leanings(public)
         truth = declared(domain, domain.target)
         assert isinstance(truth, CategoryColumn), "there are classes"
@@ -145,7 +149,7 @@ class GroupRates(Grouped):
         return rows.reshape(len(block), *query.shape)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum, by counting."""
+        """PRIVATE: return the same sum, by counting."""
         cell = self._cell(block, public)
         counts = np.bincount(cell[cell >= 0], minlength=query.real_size)
         return Exact.of(counts.reshape(query.shape), 0)
@@ -259,7 +263,7 @@ class GroupRates(Grouped):
         noise_distribution: NoiseDistribution | None,
         public: Public,
     ) -> Figures:
-        """The proportion of the second class in every cell of the score."""
+        """Return the proportion of the second class in every cell of the score."""
         about, count = self.groups(public).about, value.shape[2]
         miss = apart(self.miss, len(value) * count)
         # Each cell of each group: records of the second class over all records.
@@ -283,7 +287,7 @@ class GroupRates(Grouped):
         )
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The half-width of every cell's count, and about that of a rate."""
+        """Return the half-width of every cell's count, and about that of a rate."""
         cells = self.groups(public).size * 2 * self.leanings(public)
         half = noise_distribution.within(apart(self.miss, cells))
         rate_half = half * math.sqrt(self.leanings(public) / 2)
@@ -294,7 +298,7 @@ class GroupRates(Grouped):
 
 
 def _sums(cells: NDArray[np.float64]) -> dict[str, _Sums]:
-    """What every rate is the proportion of, of one group's cells: true class by leaning."""
+    """Return what every rate is the proportion of, of one group's cells: true class by leaning."""
     # The second half of the leanings is a prediction of the second class.
     half = cells.shape[1] // 2
     no, yes = cells[:, :half].sum(axis=1), cells[:, half:].sum(axis=1)
@@ -307,7 +311,7 @@ def _sums(cells: NDArray[np.float64]) -> dict[str, _Sums]:
 
 
 def _estimated(sums: _Sums, noise_distribution: NoiseDistribution | None, miss: float) -> Estimated:
-    """The proportion of a sum, with its interval."""
+    """Return the proportion of a sum, with its interval."""
     (top, of_top), (remainder, of_remainder) = sums
     n = max(1.0, top + remainder)
     rate = min(max(top / n, 0.0), 1.0)
@@ -338,7 +342,7 @@ def _gap(first: _Sums, second: _Sums, sampling: Sampling | None) -> Ends:
 
 
 def _repeated(about: Mapping[str, tuple[Any, ...]], times: int) -> dict[str, tuple[Any, ...]]:
-    """Every row so many times in a row."""
+    """Return every row so many times in a row."""
     return {name: tuple(v for v in values for _ in range(times)) for name, values in about.items()}
 
 

@@ -79,7 +79,7 @@ class Grouped(Statistic):
     bins: dict[str, int] = attrs.field(factory=dict)
 
     def groups(self, public: Public) -> Marginal:
-        """The groups: every combination of the keys' cells, empty ones too.
+        """Return the groups: every combination of the keys' cells, empty ones too.
 
         Raises:
             ParameterError: a key occurs twice or there is none, edges are about another column, or
@@ -88,7 +88,7 @@ class Grouped(Statistic):
         return groups_of(public.domain, self.by, self.edges, self.bins, "group_by")
 
     def group_of(self, block: Records, public: Public) -> NDArray[np.intp]:
-        """PRIVATE: every record's group, -1 where it does not count. Shape (n,)."""
+        """PRIVATE: return every record's group, -1 where it does not count. Shape (n,)."""
         return np.where(self.chosen(block, public), self.groups(public).index(block), -1)
 
 
@@ -104,7 +104,7 @@ class Paired(Grouped):
 
     @abstractmethod
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
-        """PRIVATE: every record's group, -1 where it does not count, and its (w, t)."""
+        """PRIVATE: return every record's group, -1 where it does not count, and its (w, t)."""
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1, or (w, t), in the record's group."""
@@ -113,7 +113,8 @@ class Paired(Grouped):
         return np.asarray(rows.reshape(len(block), *query.shape))
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum: each record's own pair, clipped and rounded, added to its group.
+        """PRIVATE: return the same sum: each record's own pair, clipped and rounded, added to its
+        group.
 
         A record's partial is its pair of integers in one group, so no longer than the clip.
         """
@@ -179,7 +180,7 @@ class GroupBy(Paired):
         return None if self.column is not None and self.clip == "person" else self.of
 
     def groups(self, public: Public) -> Marginal:
-        """The groups, of one column or more."""
+        """Return the groups, of one column or more."""
         # `Grouped` allows one group of all records; here that would be a mere count.
         need(self.by, "group_by", "different columns", "by", self.by)
         return super().groups(public)
@@ -192,7 +193,7 @@ class GroupBy(Paired):
         return "" if fits else "sampled: independent (shares: true of a histogram says shares)"
 
     def query(self, public: Public) -> SumQuery:
-        """One integer a group, or a pair of reals."""
+        """Return one integer a group, or a pair of reals."""
         size, norm = self.groups(public).size, self.norm(public)
         if self.compare in (EQUALITY, INDEPENDENCE):
             # A test is about the population: what is against it is said by name.
@@ -217,7 +218,9 @@ class GroupBy(Paired):
         return SumQuery(name="groups", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The theorem above: a pair that comes or goes, moves to another group, or changes."""
+        """Return the theorem above: a pair that comes or goes, moves to another group, or
+        changes.
+        """
         length = query.sum.clip
         # One pair disappears and another appears: orthogonal in l2, both in full in l1.
         between_groups = (
@@ -232,7 +235,7 @@ class GroupBy(Paired):
         )
 
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
-        """PRIVATE: every record's group, -1 where it does not count, and its (w, t)."""
+        """PRIVATE: return every record's group, -1 where it does not count, and its (w, t)."""
         cell = self.group_of(block, public)
         if self.column is None:
             return cell, np.ones((len(block), 1))
@@ -281,7 +284,9 @@ class GroupBy(Paired):
     def _sampled_counts(
         self, figures: Figures, noise_distribution: NoiseDistribution | None, public: Public
     ) -> Figures:
-        """The same counts, with their intervals about the population where there are some."""
+        """Return the same counts, with their intervals about the population where there are
+        some.
+        """
         # A count of a sample of a finite population reveals nothing else.
         finite = public.domain.sampled != "independent" and public.domain.exact is None
         if finite or not self.samples(public):
@@ -303,7 +308,7 @@ class GroupBy(Paired):
         noise_distribution: NoiseDistribution | None,
         public: Public,
     ) -> Figures:
-        """The number of records in every group, whose intervals hold together."""
+        """Return the number of records in every group, whose intervals hold together."""
         if self.strategy == "cells":
             figures = counted(groups.about, counts, noise_distribution, self.level, public.domain)
         else:
@@ -314,7 +319,7 @@ class GroupBy(Paired):
         return self._sampled_counts(figures, noise_distribution, public)
 
     def _total(self, groups: Marginal, public: Public) -> int | None:
-        """What all counts add up to, if every record counts and their number is public."""
+        """Return what all counts add up to, if every record counts and their number is public."""
         counts_all = all(cells.partition for cells in groups.columns) and not self.where
         # Next to a value, a count leaves out records that lack it; its noise is another's too.
         if self.column is not None or not counts_all or self.strategy == "cells":
@@ -360,7 +365,7 @@ class GroupBy(Paired):
         )
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The half-width of every count, and about that of a mean."""
+        """Return the half-width of every count, and about that of a mean."""
         count = self.groups(public).size
         total = self._total(self.groups(public), public)
         _, half = joint_half_width(noise_distribution, self.miss, count, total)
@@ -378,7 +383,7 @@ class GroupBy(Paired):
 
 
 def summed_by_group(query: SumQuery, cell: NDArray[np.intp], pairs: NDArray[Any]) -> Exact:
-    """PRIVATE: each record's own numbers, clipped and rounded, added to its group.
+    """PRIVATE: return each record's own numbers, clipped and rounded, added to its group.
 
     Args:
         cell: Of every record; -1 adds nothing. pairs: Shape (n, numbers).
@@ -395,5 +400,5 @@ def summed_by_group(query: SumQuery, cell: NDArray[np.intp], pairs: NDArray[Any]
 def _narrowed(
     noise_distribution: NoiseDistribution | None, weight: float
 ) -> NoiseDistribution | None:
-    """The noise of a number that was released times a weight."""
+    """Return the noise of a number that was released times a weight."""
     return None if noise_distribution is None else noise_distribution.over(weight)

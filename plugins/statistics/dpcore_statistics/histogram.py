@@ -36,7 +36,7 @@ ONE_CELL_NORMS = (Distance.L1, Distance.L2)
 
 
 def counts_moved(norm: Distance) -> ByRelation:
-    """What one record moves disjoint counts by: one cell, or one down and another up."""
+    """Return what one record moves disjoint counts by: one cell, or one down and another up."""
     return ByRelation(add_remove=1.0, replace_one=2.0 if norm is Distance.L1 else ROOT_TWO)
 
 
@@ -60,7 +60,8 @@ def least_squares(
     display: NDArray[np.float64] | None = None,
     centre: NDArray[np.float64] | None = None,
 ) -> Figures:
-    """A table of counts whose cells and margins agree: one below 0 is printed as 0, and marked.
+    """Return a table of counts whose cells and margins agree: one below 0 is printed as 0, and
+    marked.
 
     Args:
         estimates: Unbiased: what further estimates and sums start from.
@@ -87,7 +88,7 @@ def least_squares(
 
 
 def public_total(learner: Statistic, public: Public) -> int | None:
-    """What the counts of disjoint cells that hold all records add up to, if it is public."""
+    """Return what the counts of disjoint cells that hold all records add up to, if it is public."""
     # Under a clip of persons, not every record adds 1.
     is_of_records = learner.clip == "record" and public.domain.people is None
     return public.domain.exact if is_of_records else None
@@ -96,7 +97,8 @@ def public_total(learner: Statistic, public: Public) -> int | None:
 def joint_half_width(
     noise_distribution: NoiseDistribution, miss: float, count: int, total: int | None
 ) -> tuple[bool, float]:
-    """The half-width of counts, all together, and whether it is that of counts fitted to a total.
+    """Return the half-width of counts, all together, and whether it is that of counts fitted to a
+    total.
 
     It is where that is no wider: always of noise that is normal but for a fine grid.
     """
@@ -180,7 +182,7 @@ class Histogram(ByCategories):
         check_guess("histogram", self.guess, ("records", "share"))
 
     def unsampled(self, public: Public) -> str:
-        """A sample of a finite population has shares, and no counts but those it has."""
+        """Return a sample of a finite population has shares, and no counts but those it has."""
         fits = public.domain.sampled == "independent" or self.shares
         return "" if fits else "sampled: independent, or shares: true"
 
@@ -190,11 +192,11 @@ class Histogram(ByCategories):
         return self.of
 
     def cells(self, public: Public) -> Cells:
-        """The cells of the column; raises `ParameterError` as `Cells.of` does."""
+        """Return the cells of the column; raises `ParameterError` as `Cells.of` does."""
         return Cells.of(public.domain, self.column, self.edges, self.bins)
 
     def query(self, public: Public) -> SumQuery:
-        """One query for all cells, one integer each: exact and not negative."""
+        """Return one query for all cells, one integer each: exact and not negative."""
         return SumQuery(
             name="counts",
             shape=(len(self.cells(public).labels),),
@@ -217,11 +219,11 @@ class Histogram(ByCategories):
         return one_hot(cells, query.real_size)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """The records of every cell, in every group."""
+        """Return the records of every cell, in every group."""
         return (self.tally(self._table(public), public),)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum, by counting."""
+        """PRIVATE: return the same sum, by counting."""
         if self.by:
             return super().partial(query, block, public)
         cell = self.cells(public).index(block)
@@ -230,7 +232,7 @@ class Histogram(ByCategories):
         return Exact.of(np.bincount(record_cells, minlength=query.real_size), 0)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One row a cell, whose intervals hold together; by group after the group's keys."""
+        """Return one row a cell, whose intervals hold together; by group after the group's keys."""
         table, value = self._table(public), np.asarray(answer.value, dtype=np.float64).ravel()
         total, noise_distribution, domain = (
             self._total(table, public),
@@ -264,26 +266,28 @@ class Histogram(ByCategories):
         return Statistics.of(attrs.evolve(figures, population=intervals))
 
     def published(self, answer: Answer, public: Public) -> Statistics:
-        """All groups in one table, as they add up to a public number of records together."""
+        """Return all groups in one table, as they add up to a public number of records together."""
         apart_by_group = self._is_apart(public)
         return super().published(answer, public) if apart_by_group else self.tables(answer, public)
 
     def _is_apart(self, public: Public) -> bool:
-        """Whether every group has a table of its own: of shares, and of samples."""
+        """Return whether every group has a table of its own: of shares, and of samples."""
         is_own = self.strategy == "cells" or self.shares or self.samples(public)
         return bool(self.by) and is_own
 
     def _table(self, public: Public) -> Marginal:
-        """The cells, in every group."""
+        """Return the cells, in every group."""
         return Marginal(name="", columns=(*self.groups(public).columns, self.cells(public)))
 
     def _total(self, table: Marginal, public: Public) -> int | None:
-        """What all counts add up to, if every record is in one and their number is public."""
+        """Return what all counts add up to, if every record is in one and their number is
+        public.
+        """
         is_partition = all(cells.partition for cells in table.columns) and not self.where
         return public_total(self, public) if is_partition else None
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The half-width of every cell, the same whatever the records."""
+        """Return the half-width of every cell, the same whatever the records."""
         table = self._table(public)
         if self.shares:
             half = noise_distribution.within(apart(self.miss, table.size))
@@ -299,7 +303,7 @@ class Histogram(ByCategories):
         return (f"each of {table.size} counts +- {half:.4g}, all together",)
 
     def widths(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The same of all groups."""
+        """Return the same of all groups."""
         if self._is_apart(public):
             return super().widths(public, noise_distribution)
         return self.expected(public, noise_distribution)
@@ -325,7 +329,9 @@ class Top(Histogram):
     k: int = attrs.field(default=10, validator=positive_integer)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """The rows of the k largest counts, the largest first; of equal ones the first cell."""
+        """Return the rows of the k largest counts, the largest first; of equal ones the first
+        cell.
+        """
         (figures,) = super().tables(answer, public).tables.values()
         sizes = figures.estimate if figures.unbiased is None else figures.unbiased
         rows = np.argsort(-sizes, kind="stable")[: self.k]
@@ -367,7 +373,7 @@ def fractions_of(
     level: float,
     total: int | None,
 ) -> Figures:
-    """A table of shares with simultaneous intervals.
+    """Return a table of shares with simultaneous intervals.
 
     Args:
         total: The number of records, where that is public and each is in a cell.
@@ -400,7 +406,7 @@ def counted(
     domain: Domain,
     total: int | None = None,
 ) -> Figures:
-    """A table of counts with simultaneous intervals.
+    """Return a table of counts with simultaneous intervals.
 
     Args:
         total: What they add up to, where that is public.

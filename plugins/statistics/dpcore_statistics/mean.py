@@ -64,7 +64,7 @@ def default_weight(norm: Distance, replaces: bool) -> float:
 
 
 def with_count(norm: Distance, weight: float, rest: float) -> float:
-    """How long (w, v) is at most, for v of at most `rest`."""
+    """Return how long (w, v) is at most, for v of at most `rest`."""
     return weight + rest if norm is Distance.L1 else up(math.hypot(weight, rest), roundings=3)
 
 
@@ -87,22 +87,24 @@ class Averaged(OfValues):
         check_guess("a mean", self.guess, ("records", "sd"))
 
     def unsampled(self, public: Public) -> str:
-        """Nothing: every mean has one."""
+        """Return nothing: every mean has one."""
         return ""
 
     def counted(self, public: Public) -> bool:
-        """Whether the number of values is private, and released next to their sums."""
+        """Return whether the number of values is private, and released next to their sums."""
         # Each makes the number of values private: an unknown n, a condition, missing values.
         column = number_column(public.domain, self.column)
         return public.domain.exact is None or bool(self.where) or column.may_miss
 
     def one_group(self, public: Public) -> Self:
-        """The same, with the weight of the count that is best where records change groups."""
+        """Return the same, with the weight of the count that is best where records change
+        groups.
+        """
         weight = self.weight or group_weight(self.norm(public), public.domain.exact is not None)
         return attrs.evolve(super().one_group(public), weight=weight)
 
     def moments(self, answer: Answer, public: Public) -> tuple[Moments, Sampling | None]:
-        """The sums of one answer with their law; None where the noise is not normal."""
+        """Return the sums of one answer with their law; None where the noise is not normal."""
         sampling, weight = (
             self.sampling(answer.noise_distribution, self.miss, public),
             self.count_weight(public),
@@ -131,7 +133,9 @@ class Mean(Averaged):
     distinguishes_laplace: ClassVar[bool] = True
 
     def query(self, public: Public) -> SumQuery:
-        """The sum of t, after w times the number of values where that is private; then moments."""
+        """Return the sum of t, after w times the number of values where that is private; then
+        moments.
+        """
         # (w, t) has length sqrt(1 + w^2) in l2; t by itself is at most 1.
         norm, counted = self.norm(public), self.counted(public)
         clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
@@ -144,7 +148,7 @@ class Mean(Averaged):
         return SumQuery(name="mean", shape=(size,), distance=norm, sum=total)
 
     def _free_numbers(self, public: Public) -> int:
-        """How many numbers there are next to the sum and the count."""
+        """Return how many numbers there are next to the sum and the count."""
         return len(free_terms(0.0, self.norm(public))) if self.samples(public) else 0
 
     def _records_of_each(self, public: Public) -> int:
@@ -157,7 +161,7 @@ class Mean(Averaged):
         return True
 
     def one_group(self, public: Public) -> Self:
-        """The same, in one of the groups that a person's records lie in."""
+        """Return the same, in one of the groups that a person's records lie in."""
         fields = attrs.asdict(super().one_group(public), recurse=False)
         return cast(Self, MeanOfGroup(**fields))
 
@@ -173,7 +177,7 @@ class Mean(Averaged):
     def of_persons(
         self, query: SumQuery, sums: NDArray[np.float64], public: Public
     ) -> NDArray[np.float64]:
-        """PRIVATE: the sums of each person, and second moments of these."""
+        """PRIVATE: return the sums of each person, and second moments of these."""
         learner, facts = (self.one_group(public), inside(public)) if self.by else (self, public)
         if (k := learner._records_of_each(facts)) == 1:
             return sums
@@ -183,7 +187,7 @@ class Mean(Averaged):
         return vectors.reshape(sums.shape)
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The theorem above; refused where n is private and no count is released."""
+        """Return the theorem above; refused where n is private and no count is released."""
         sum_only = query.real_size == 1 + self._free_numbers(public)
         # Without a count the mean is a sum over n, which must then be public.
         if sum_only and public.domain.exact is None:
@@ -205,7 +209,7 @@ class Mean(Averaged):
         return *weight, position, *moments
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """The mean, and the number of values where it is private."""
+        """Return the mean, and the number of values where it is private."""
         column = number_column(public.domain, self.column)
         name = f"mean of {self.column}"
         if answer.query.real_size == 1 + self._free_numbers(public):
@@ -288,7 +292,7 @@ class MeanOfGroup(Mean):
 def expected_mean(
     learner: Averaged, public: Public, noise_distribution: NoiseDistribution
 ) -> tuple[str, ...]:
-    """How wide the bar of a mean will be, and of the count next to it."""
+    """Return how wide the bar of a mean will be, and of the count next to it."""
     column = number_column(public.domain, learner.column)
     half = column.column.half_width * noise_distribution.within(learner.miss)
     people, wider = public.domain.people, tuple[str, ...]()
@@ -307,7 +311,7 @@ def expected_mean(
 def in_units(
     column: NumberColumn, at: float, ends: tuple[float, float]
 ) -> tuple[float, float, float]:
-    """A position with its interval, in the file's units, clipped to the range."""
+    """Return a position with its interval, in the file's units, clipped to the range."""
     low, high = column.column.low, column.column.high
     positions = (at, *ends)
     # Clipping to the declared range is free: the true mean lies in it.
@@ -325,6 +329,6 @@ def column_ends(column: NumberColumn, ends: Ends) -> Ends:
 
 
 def count_ends(moments: Moments, domain: Domain, sampling: Sampling | None) -> Ends:
-    """The expected number of values of a stream, whose noise is that of w n."""
+    """Return the expected number of values of a stream, whose noise is that of w n."""
     wider = sampling and attrs.evolve(sampling, width=sampling.width * math.sqrt(moments.of_count))
     return counts_in(domain, moments.n, wider, out_of=None)

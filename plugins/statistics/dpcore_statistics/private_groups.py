@@ -96,7 +96,7 @@ class PrivateGroups(PrivateKeys):
         return attrs.evolve(keys, share=self.share), means
 
     def ask(self, state: Transcript) -> Query | None:
-        """The keys, then the means of those that were published."""
+        """Return the keys, then the means of those that were published."""
         keys, means = state.queries
         if not state.answers:
             return keys
@@ -108,7 +108,7 @@ class PrivateGroups(PrivateKeys):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> Any:
-        """PRIVATE: the keys with their counts, or the exact sums by key."""
+        """PRIVATE: return the keys with their counts, or the exact sums by key."""
         if not isinstance(query, SumQuery):
             return super().statistic(query, records, public, secret)
         zero = (Exact.zeros(query.shape, query.sum.unit),)
@@ -189,7 +189,7 @@ class PrivateGroups(PrivateKeys):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """The half-width of every count, and about that of a mean."""
+        """Return the half-width of every count, and about that of a mean."""
         counts = super().forecast(public, noise_distributions)
         if MEANS not in noise_distributions:
             return counts

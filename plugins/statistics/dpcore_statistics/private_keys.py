@@ -65,7 +65,7 @@ class PrivateKeys(Conversation, Cutting):
         need(1 <= self.most <= MOST_CELLS, "private_keys", f"1 to {MOST_CELLS}", "most", self.most)
 
     def texts(self, public: Public) -> tuple[Texts, int]:
-        """The column, and where its encoding starts.
+        """Return the column, and where its encoding starts.
 
         Raises:
             ParameterError: it is none of texts.
@@ -80,7 +80,7 @@ class PrivateKeys(Conversation, Cutting):
         )
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """All keys with their counts.
+        """Return all keys with their counts.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
@@ -99,7 +99,7 @@ class PrivateKeys(Conversation, Cutting):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[np.float64]:
-        """PRIVATE: a row for each key that occurs, its count last; no key is no row."""
+        """PRIVATE: return a row for each key that occurs, its count last; no key is no row."""
         column, start = self.texts(public)
         encoded = records.columns(start, start + column.width)
         # An empty text is no key: such a record is in no row.
@@ -110,12 +110,12 @@ class PrivateKeys(Conversation, Cutting):
         return np.column_stack([keys, counts.astype(np.float64)])
 
     def model(self, state: Transcript) -> Statistics:
-        """One table with a row for each published key: its noisy count and interval."""
+        """Return one table with a row for each published key: its noisy count and interval."""
         (answer,) = state.answers
         return Statistics.of(self.counted(answer, state.public))
 
     def counted(self, answer: Answer, public: Public) -> Figures:
-        """The published keys with their counts."""
+        """Return the published keys with their counts."""
         rows = np.asarray(answer.value, dtype=np.float64)
         # Rows of zeros only fill the public shape.
         rows = rows[(rows[:, :-1] != 0).any(axis=1)]
@@ -140,7 +140,7 @@ class PrivateKeys(Conversation, Cutting):
     def least_records(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """The half-width of a count, which no value of fewer records exceeds."""
+        """Return the half-width of a count, which no value of fewer records exceeds."""
         return (
             noise_distributions["keys"].within(1 - self.level)
             if "keys" in noise_distributions
@@ -150,7 +150,7 @@ class PrivateKeys(Conversation, Cutting):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """The half-width of every count."""
+        """Return the half-width of every count."""
         if (half := self.least_records(public, noise_distributions)) == 0:
             return ()
         return (f"each published count of {self.column} +- {half:.4g} ({100 * self.level:g} %)",)

@@ -165,7 +165,7 @@ class Quantiles(Folding):
             raise ParameterError(owner, "method: prefixes", "method", self.method)
 
     def prefixes(self, public: Public) -> RankPrefixes | None:
-        """The count of ranks that the quantiles follow from; None where they are choices."""
+        """Return the count of ranks that the quantiles follow from; None where they are choices."""
         counts = RankPrefixes(
             column=self.column, quantiles=self.quantiles, points=self.points, where=self.where,
             level=self.level, by=self.by, edges=self.edges, bins=self.bins,
@@ -178,7 +178,7 @@ class Quantiles(Folding):
         return counts if method == "prefixes" else None
 
     def _prefers_prefixes(self, public: Public) -> bool:
-        """The rule above; by group there is no other way."""
+        """Return the rule above; by group there is no other way."""
         if self.by or self._count == 1 or self.points > MOST_POINTS:
             return bool(self.by)
         # At mu = 1, or at epsilon = 1 where the budget has no delta.
@@ -198,7 +198,7 @@ class Quantiles(Folding):
         return bool(z * largest < choice)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One for each quantile, asked three times; or one for all ranks.
+        """Return one for each quantile, asked three times; or one for all ranks.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
@@ -221,7 +221,9 @@ class Quantiles(Folding):
         )
 
     def ask(self, state: Transcript) -> Query | None:
-        """The quantile at its own rank, then r ranks below and above it; or all ranks, once."""
+        """Return the quantile at its own rank, then r ranks below and above it; or all ranks,
+        once.
+        """
         if self.prefixes(state.public) is not None:
             return super().ask(state)
         number, turn = divmod(len(state.answers), self._asks)
@@ -268,7 +270,7 @@ class Quantiles(Folding):
         return np.asarray(-distance, dtype=np.float64)
 
     def _counted(self, public: Public, block: Records) -> tuple[Exact]:
-        """PRIVATE: how many of a block's values are nearest to each point."""
+        """PRIVATE: return how many of a block's values are nearest to each point."""
         column = number_column(public.domain, self.column)
         mask = selected(public.domain, self.where, block) & column.present(block)
         # To the nearest point: the released quantile is of these rounded values.
@@ -281,7 +283,7 @@ class Quantiles(Folding):
         return np.linspace(-1.0, 1.0, self.points)
 
     def model(self, state: Transcript) -> Statistics:
-        """One table with a row for each quantile: the chosen point and its interval."""
+        """Return one table with a row for each quantile: the chosen point and its interval."""
         if (prefixes := self.prefixes(state.public)) is not None:
             return prefixes.model(state)
         column = number_column(state.public.domain, self.column)
@@ -311,7 +313,9 @@ class Quantiles(Folding):
         return len(self.quantiles)
 
     def _row(self, column: NumberColumn, answers: tuple[Answer, ...]) -> tuple[float, float, float]:
-        """The choice between the two others, in the file's units; everything without a spread."""
+        """Return the choice between the two others, in the file's units; everything without a
+        spread.
+        """
         positions = [self.grid[int(np.argmax(answer.value))] for answer in answers]
         middle, *ends = (float(column.value(np.array(position))) for position in positions)
         if answers[0].noise_distribution is None or not ends:
@@ -326,7 +330,7 @@ class Quantiles(Folding):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """How many ranks an end of an interval may lie away."""
+        """Return how many ranks an end of an interval may lie away."""
         if (prefixes := self.prefixes(public)) is not None:
             return prefixes.forecast(public, noise_distributions)
         return tuple(
@@ -398,7 +402,7 @@ def _deviations(points: int, in_l1: bool) -> tuple[float, float]:
 
 
 def _ratio(q: float) -> Fraction:
-    """a/b, of at most three decimals."""
+    """Return a/b, of at most three decimals."""
     return Fraction(round(q * _FINEST), _FINEST)
 
 

@@ -80,7 +80,7 @@ class Running(ByFirstCell):
         return self.of if self.amount is None else None
 
     def periods(self, public: Public) -> Cells:
-        """The periods, as cells of the column.
+        """Return the periods, as cells of the column.
 
         Raises:
             ParameterError: neither or both of `every` and `edges`, or too many periods.
@@ -114,7 +114,7 @@ class Running(ByFirstCell):
         return max(-1.0, float(ends[0])), min(1.0, float(ends[1])), unit
 
     def query(self, public: Public) -> SumQuery:
-        """One query for all of y, clipped to the longest column of K."""
+        """Return one query for all of y, clipped to the longest column of K."""
         is_count = self.amount is None
         matrix = self.measured_cells(public)
         return SumQuery(
@@ -130,7 +130,7 @@ class Running(ByFirstCell):
         )
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The theorem above; in l1 a replacement by the triangle inequality."""
+        """Return the theorem above; in l1 a replacement by the triangle inequality."""
         matrix = _matrix(self.weights(public), query.real_size)
         longest = _longest(matrix, query.distance)
         if query.distance is Distance.L1:
@@ -139,7 +139,9 @@ class Running(ByFirstCell):
         return ByRelation(add_remove=longest, replace_one=_largest_distance(matrix, low, high))
 
     def _values(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-        """PRIVATE: every record's period, -1 for none, and what it counts for, in its unit."""
+        """PRIVATE: return every record's period, -1 for none, and what it counts for, in its
+        unit.
+        """
         cells = np.where(self.chosen(block, public), self.periods(public).index(block), -1)
         if self.amount is None:
             return cells, np.ones(len(block), dtype=np.int64)
@@ -149,7 +151,7 @@ class Running(ByFirstCell):
         return cells, np.where(column.present(block), integers, 0)
 
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: the value times the column of the record's period."""
+        """PRIVATE: return the value times the column of the record's period."""
         cells, integers = self._values(block, public)
         if self.marks_cells(public):
             return one_hot(cells, query.real_size)
@@ -165,7 +167,9 @@ class Running(ByFirstCell):
         return _matrix(self.weights(public), len(self.periods(public).labels))
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum, period by period before it is multiplied: exact integers."""
+        """PRIVATE: return the same sum, period by period before it is multiplied: exact
+        integers.
+        """
         if self.by:
             return super().partial(query, block, public)
         cells, integers = self._values(block, public)
@@ -233,7 +237,7 @@ class Running(ByFirstCell):
         )
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The largest half-width of either table, the same whatever the records."""
+        """Return the largest half-width of either table, the same whatever the records."""
         unit = self.ends(public)[2]
         singles, totals = (
             unit * float(half.max()) for half in self.half_widths(noise_distribution, public)
@@ -272,7 +276,7 @@ def _matrix(weights: tuple[int, ...], count: int) -> NDArray[np.int64]:
 
 
 def _longest(matrix: NDArray[np.int64], norm: Distance) -> float:
-    """The longest column, rounded up."""
+    """Return the longest column, rounded up."""
     # Integers below 2^53: sums and squares are exact, and the root by itself is rounded.
     if norm is Distance.L1:
         return float(matrix.sum(axis=0).max())
@@ -280,7 +284,9 @@ def _longest(matrix: NDArray[np.int64], norm: Distance) -> float:
 
 
 def _largest_distance(matrix: NDArray[np.int64], low: float, high: float) -> float:
-    """The largest distance of two columns, each times a number in [low, high]; rounded up."""
+    """Return the largest distance of two columns, each times a number in [low, high]; rounded
+    up.
+    """
     products = (matrix.T @ matrix).astype(np.float64)
     squares = np.diagonal(products)
     diameter = max(

@@ -50,7 +50,7 @@ ROWS = 1 << 16
 
 
 def norm_in_use(public: Public, asked: str | None) -> Distance:
-    """The norm asked for; else l2 (Gaussian noise), or l1 (Laplace) where delta is 0."""
+    """Return the norm asked for; else l2 (Gaussian noise), or l1 (Laplace) where delta is 0."""
     if asked is not None:
         return Distance(asked)
     # Without a delta there is no Gaussian noise (mu is None), and Laplace noise is for l1.
@@ -166,7 +166,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
     def sampling(
         self, noise_distribution: NoiseDistribution | None, miss: float, public: Public
     ) -> Sampling | None:
-        """The law of an interval about the population; None where the noise has none."""
+        """Return the law of an interval about the population; None where the noise has none."""
         return sampling_of(noise_distribution, miss, public.domain, self.norm(public))
 
     def pays_for_population(self, public: Public) -> bool:
@@ -174,7 +174,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return False
 
     def samples(self, public: Public) -> bool:
-        """Whether intervals about the population are reported: a function of public facts.
+        """Return whether intervals about the population are reported: a function of public facts.
 
         Raises:
             ParameterError: they are asked for, and cannot be reported.
@@ -203,11 +203,11 @@ class Statistic(SummingLearner, Conversation, Cutting):
 
     @abstractmethod
     def query(self, public: Public) -> SumQuery:
-        """The one query, in the norm that is in use."""
+        """Return the one query, in the norm that is in use."""
 
     @abstractmethod
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The theorem: what one record moves the exact sum by, before rounding to the unit.
+        """Return the theorem: what one record moves the exact sum by, before rounding to the unit.
 
         It is the longest contribution where a record comes or goes, and the largest distance of two
         contributions (or of one from none, where records may be left out) where one is replaced.
@@ -215,7 +215,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
 
     @abstractmethod
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """What is published: a function of the answer and of public facts."""
+        """Return what is published: a function of the answer and of public facts."""
 
     def entries(self, query: SumQuery) -> int:
         """How many numbers of one contribution may be other than 0: no others are rounded."""
@@ -230,12 +230,12 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return selected(public.domain, self.where, records)
 
     def tally(self, cells: Marginal, public: Public, **terms: Any) -> Tally:
-        """What a server adds in every cell: 1 for each record that counts, or `terms`."""
+        """Return what a server adds in every cell: 1 for each record that counts, or `terms`."""
         where = conditions(public.domain, self.where)
         return Tally(cuts=cells.cuts, where=where, **terms)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The one query, with persons clipped where `clip` says so.
+        """Return the one query, with persons clipped where `clip` says so.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
@@ -302,7 +302,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return query
 
     def model(self, state: Transcript) -> Statistics:
-        """The published tables, from the last answer and from public facts."""
+        """Return the published tables, from the last answer and from public facts."""
         *_, answer = state.answers
         tables = self.published(answer, state.public)
         # Without the noise distribution every number is possible: an interval would say nothing.
@@ -315,7 +315,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return tables.of_population() if self.interval == POPULATION else tables
 
     def _unit_in_words(self, domain: Domain) -> str:
-        """What counts are of, where persons have several records; empty elsewhere."""
+        """Return what counts are of, where persons have several records; empty elsewhere."""
         unit, people = self.counted_unit, domain.people
         if people is None or unit is None or not self.states_unit:
             return ""
@@ -325,14 +325,14 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return f"counts are of persons: each counts once {self.counting_words} (at most {chosen})"
 
     def _clipping(self) -> str:
-        """What a bar says of persons."""
+        """Return what a bar says of persons."""
         length = "1 record" if self.counts_for == 1 else f"{self.counts_for:g} records"
         return f"the records of one person are clipped together, to the length of {length}"
 
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """What `expected` says of the noise of the query that is asked last."""
+        """Return what `expected` says of the noise of the query that is asked last."""
         *_, query = self.queries(public)
         if query.name not in noise_distributions:
             return ()
@@ -357,24 +357,24 @@ class Statistic(SummingLearner, Conversation, Cutting):
         )
 
     def planned(self, public: Public) -> SumQuery:
-        """The query that is asked: `query`, or all groups' where there are some."""
+        """Return the query that is asked: `query`, or all groups' where there are some."""
         return self.query(public)
 
     def movement(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """What one record moves the query that is asked by."""
+        """Return what one record moves the query that is asked by."""
         return self.moved(query, public)
 
     def published(self, answer: Answer, public: Public) -> Statistics:
-        """What is published of the query that is asked."""
+        """Return what is published of the query that is asked."""
         return self.tables(answer, public)
 
     def widths(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """How wide the intervals of the query that is asked will be."""
+        """Return how wide the intervals of the query that is asked will be."""
         return self.expected(public, noise_distribution)
 
     @abstractmethod
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """How wide the intervals will be, such as "count +- 21"."""
+        """Return how wide the intervals will be, such as "count +- 21"."""
 
 
 @attrs.frozen
@@ -389,13 +389,13 @@ class StatisticBound(SensitivityBound):
     """
 
     def is_about(self, learner: AnyLearner) -> bool:
-        """Every statistic of this plugin whose sum the core adds."""
+        """Return every statistic of this plugin whose sum the core adds."""
         return isinstance(learner, Statistic) and sums_exactly(learner)
 
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """The learner's movement under the relation, and for reals what rounding adds."""
+        """Return the learner's movement under the relation, and for reals what rounding adds."""
         if not isinstance(query, SumQuery):
             return Refused(f"{query.name!r} declares no sum")
         movement = learner.movement(query, public)
@@ -418,13 +418,13 @@ class StatisticBound(SensitivityBound):
 
 
 def rounded_root(number: float) -> float:
-    """A square root, rounded up where it is no whole number."""
+    """Return a square root, rounded up where it is no whole number."""
     root = math.sqrt(number)
     return root if root.is_integer() else up(root, roundings=1)
 
 
 def _rounding(query: SumQuery, entries: int) -> float:
-    """What rounding two contributions to the unit moves their distance by."""
+    """Return what rounding two contributions to the unit moves their distance by."""
     size: float = entries
     if query.distance is Distance.L2:
         # The length of d such moves; rounded up, since it enters a sensitivity.

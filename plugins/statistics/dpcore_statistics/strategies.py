@@ -65,7 +65,7 @@ class Lengths:
 
     @classmethod
     def of(cls, rows: NDArray[np.float64]) -> Lengths:
-        """The lengths of the rows of a matrix."""
+        """Return the lengths of the rows of a matrix."""
         l1, l2 = np.abs(rows).sum(axis=1), np.linalg.norm(rows, axis=1)
         return cls(l1=np.asarray(l1), l2=np.asarray(l2), size=rows.shape[1])
 
@@ -89,7 +89,9 @@ class Strategy:
     tree: Tree | None = None
 
     def estimates(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The answers to measured values: shape (queries,), or (draws, queries) of several."""
+        """Return the answers to measured values: shape (queries,), or (draws, queries) of
+        several.
+        """
         if self.tree is not None:
             return np.asarray(np.cumsum(self.tree.cell_estimates(values), axis=-1))
         return self.answers @ values if values.ndim == 1 else values @ self.answers.T
@@ -115,7 +117,7 @@ class Strategy:
         return Lengths.of(self.answers)
 
     def certificate(self) -> str:
-        """How near the least variance is, in words; empty where no bound is known."""
+        """Return how near the least variance is, in words; empty where no bound is known."""
         if not self.least:
             return ""
         ratio = self.total / self.least
@@ -126,7 +128,7 @@ class Strategy:
 
 @lru_cache(maxsize=16)
 def longest_columns(strategy: Strategy) -> tuple[float, float]:
-    """The longest column, and the most distant two of which one may be 0: quickly, of many
+    """Return the longest column, and the most distant two of which one may be 0: quickly, of many
     cells.
     """
     gram = strategy.measured.T @ strategy.measured
@@ -225,7 +227,9 @@ def ranges(cells: int) -> NDArray[np.float64]:
 def best_strategy(
     kind: Literal["prefixes", "ranges"], cells: int, in_l1: bool, n_is_public: bool = False
 ) -> Strategy:
-    """The best that is known for all prefixes or ranges: a tree in l1, else as `strategy`."""
+    """Return the best that is known for all prefixes or ranges: a tree in l1, else as
+    `strategy`.
+    """
     workload = prefixes(cells) if kind == "prefixes" else ranges(cells)
     if not in_l1 and (kind == "ranges" or cells <= LARGEST_OPTIMISED):
         return strategy(tuple(map(tuple, workload.tolist())))
@@ -247,7 +251,7 @@ def best_strategy(
 
 @lru_cache(maxsize=16)
 def rank_strategy(points: int, in_l1: bool, n_is_public: bool = False) -> Strategy:
-    """What is measured for ranks up to every point."""
+    """Return what is measured for ranks up to every point."""
     if in_l1:
         return best_strategy("prefixes", points, True)
     root = _scaled_root(points, n_is_public)
@@ -263,7 +267,7 @@ def _scaled_root(cells: int, n_is_public: bool) -> NDArray[np.float64]:
 
 
 def _solved(triangle: NDArray[np.float64], *, lower: bool) -> Strategy:
-    """The strategy of a triangle for all prefixes, whose inverse needs no general method."""
+    """Return the strategy of a triangle for all prefixes, whose inverse needs no general method."""
     from scipy.linalg import solve_triangular
 
     workload, rounded = prefixes(len(triangle)), _rounded(triangle)
@@ -274,7 +278,7 @@ def _solved(triangle: NDArray[np.float64], *, lower: bool) -> Strategy:
 
 @lru_cache(maxsize=16)
 def cells_strategy(workload: tuple[tuple[float, ...], ...]) -> Strategy:
-    """The strategy that measures the cells themselves."""
+    """Return the strategy that measures the cells themselves."""
     answers = np.array(workload, dtype=np.float64)
     total = float((answers**2).sum())
     return Strategy(measured=np.eye(answers.shape[1]), answers=answers, total=total, least=0.0)
@@ -294,7 +298,7 @@ def _root_bound(kind: str, workload: NDArray[np.float64]) -> float:
 
 @lru_cache(maxsize=16)
 def strategy(workload: tuple[tuple[float, ...], ...]) -> Strategy:
-    """The best strategy that is known for a workload, in l2."""
+    """Return the best strategy that is known for a workload, in l2."""
     matrix = np.array(workload, dtype=np.float64)
     cells = matrix.shape[1]
     if cells > LARGEST_OPTIMISED:
@@ -305,7 +309,7 @@ def strategy(workload: tuple[tuple[float, ...], ...]) -> Strategy:
 
 
 def optimum(gram: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """A symmetric A with columns at most 1 long, and the dual value."""
+    """Return a symmetric A with columns at most 1 long, and the dual value."""
     # A tiny ridge: queries that leave some cell out have a singular Gram matrix.
     ridge = gram + 1e-12 * np.trace(gram) / len(gram) * np.eye(len(gram))
     scale = np.ones(len(gram))
@@ -332,7 +336,7 @@ def optimum(gram: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
 
 
 def _toeplitz_root(cells: int) -> NDArray[np.float64]:
-    """The lower triangular square root of the prefix matrix."""
+    """Return the lower triangular square root of the prefix matrix."""
     # f_k = f_{k-1} (2k - 1)/(2k): the coefficients of (1 - x)^(-1/2).
     odd = np.arange(1, cells)
     first = np.concatenate([[1.0], np.cumprod((2 * odd - 1) / (2 * odd))])
@@ -343,14 +347,14 @@ def _toeplitz_root(cells: int) -> NDArray[np.float64]:
 def _round_strategy(
     measured: NDArray[np.float64], matrix: NDArray[np.float64], least: float
 ) -> Strategy:
-    """The strategy of a matrix, scaled so that its rounded columns are at most 1 long."""
+    """Return the strategy of a matrix, scaled so that its rounded columns are at most 1 long."""
     rounded = _rounded(measured)
     answers = np.asarray(np.linalg.solve(rounded.T, matrix.T).T, dtype=np.float64)
     return Strategy(measured=rounded, answers=answers, total=float((answers**2).sum()), least=least)
 
 
 def _rounded(measured: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A, scaled so that its columns on the grid are at most 1 long."""
+    """Return a, scaled so that its columns on the grid are at most 1 long."""
     longest = np.sqrt((measured**2).sum(axis=0)).max()
     # A little below 1 before rounding, so that rounding to the grid does not pass 1.
     return np.asarray(np.rint(measured / longest * (1 - 2.0**-20) * _PLACES) / _PLACES)

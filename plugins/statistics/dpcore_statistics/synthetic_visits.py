@@ -46,7 +46,7 @@ def visits(patients: int = 20_000, seed: int = 1) -> list[tuple[Any, ...]]:
 
 
 def write(folder: Path | str = ".", patients: int = 20_000, seed: int = 1) -> Path:
-    """Both files into a folder; the path of `patients.csv`."""
+    """Return both files into a folder; the path of `patients.csv`."""
     rows = visits(patients, seed)
     last_visits = {row[0]: row for row in rows}
     place = Path(folder)

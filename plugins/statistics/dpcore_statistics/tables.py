@@ -99,7 +99,9 @@ class Table(Statistic):
     def of_persons(
         self, query: SumQuery, sums: NDArray[np.float64], public: Public
     ) -> NDArray[np.float64]:
-        """PRIVATE: every table's weight, in the cells that any of a person's records is in."""
+        """PRIVATE: return every table's weight, in the cells that any of a person's records is
+        in.
+        """
         weights = np.concatenate([np.full(t.size, t.weight) for t in self.tables_of(public)])
         return np.where(sums > 0, weights, 0.0)
 
@@ -109,7 +111,7 @@ class Table(Statistic):
         return "" if fits else "sampled: independent (shares: true of a histogram says shares)"
 
     def tables_of(self, public: Public) -> tuple[Marginal, ...]:
-        """The marginals with their weights.
+        """Return the marginals with their weights.
 
         Raises:
             ParameterError: a table has no columns, one twice, or the columns of another; edges or
@@ -194,7 +196,7 @@ class Table(Statistic):
         )
 
     def measured(self, public: Public) -> Measured | None:
-        """The residual basis; None where cells are measured.
+        """Return the residual basis; None where cells are measured.
 
         That is so in l1, without a delta, and where a bar of the basis would be wider.
         """
@@ -224,7 +226,9 @@ class Table(Statistic):
     def _is_narrower(
         self, measured: Measured, tables: tuple[Marginal, ...], public: Public
     ) -> bool:
-        """Whether no table's cells have more noise than cells that are measured themselves."""
+        """Return whether no table's cells have more noise than cells that are measured
+        themselves.
+        """
         length, distance = measured.plan.length, measured.plan.distance
         lengths = (1.0, ROOT_TWO)
         if self.clip == "person":
@@ -244,7 +248,7 @@ class Table(Statistic):
         )
 
     def query(self, public: Public) -> SumQuery:
-        """The weighted cells of all tables, one after the other; or their residuals."""
+        """Return the weighted cells of all tables, one after the other; or their residuals."""
         measured = self.measured(public)
         if measured is not None:
             return SumQuery(
@@ -264,7 +268,7 @@ class Table(Statistic):
         return counts_moved(query.distance) if measured is None else measured.moved()
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: each table's weight in the record's cell; or centred indicators."""
+        """PRIVATE: return each table's weight in the record's cell; or centred indicators."""
         if measured := self.measured(public):
             return measured.contributions(block, self.chosen(block, public))
         vectors = np.zeros((len(block), query.real_size))
@@ -277,7 +281,7 @@ class Table(Statistic):
         return vectors
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum from counts: weights are whole numbers of units."""
+        """PRIVATE: return the same sum from counts: weights are whole numbers of units."""
         if measured := self.measured(public):
             return measured.partial(block, self.chosen(block, public))
         mask, counts = self.chosen(block, public), []
@@ -287,7 +291,9 @@ class Table(Statistic):
         return self._weighted_counts(query, counts, public)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """The counts of every table; or of those that no other contains, residuals follow from."""
+        """Return the counts of every table; or of those that no other contains, residuals follow
+        from.
+        """
         if measured := self.measured(public):
             return measured.tallies(conditions(public.domain, self.where))
         return tuple(self.tally(table, public) for table in self.tables_of(public))
@@ -295,7 +301,7 @@ class Table(Statistic):
     def from_tallies(
         self, query: SumQuery, sums: Sequence[NDArray[np.object_]], public: Public
     ) -> Exact:
-        """PRIVATE: the same sum, from the counts of all records."""
+        """PRIVATE: return the same sum, from the counts of all records."""
         if measured := self.measured(public):
             return measured.from_counts([counts.ravel() for counts in sums])
         return self._weighted_counts(query, [counts.ravel() for counts in sums], public)
@@ -309,7 +315,7 @@ class Table(Statistic):
         return Exact.of(np.concatenate(parts), query.sum.unit)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One table of each, whose intervals hold together with those of the others."""
+        """Return one table of each, whose intervals hold together with those of the others."""
         statistics = self._of_records(answer, public)
         if not self.samples(public):
             return statistics
@@ -334,7 +340,7 @@ class Table(Statistic):
         return Statistics(tables=sampled)
 
     def _of_records(self, answer: Answer, public: Public) -> Statistics:
-        """The same with intervals of the noise only."""
+        """Return the same with intervals of the noise only."""
         if measured := self.measured(public):
             return measured.figures(answer, self.level, public.domain)
         value, start, counts = np.asarray(answer.value, dtype=np.float64), 0, []
@@ -362,7 +368,7 @@ class Table(Statistic):
         noise_distribution: NoiseDistribution | None,
         public: Public,
     ) -> Statistics:
-        """Every cell by itself; the intervals of all hold together."""
+        """Return every cell by itself; the intervals of all hold together."""
         tables = self.tables_of(public)
         half = math.inf
         if noise_distribution is not None:
@@ -383,7 +389,7 @@ class Table(Statistic):
         return ByCells.of(self.tables_of(public), public.domain.exact if counts_all else None)
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The half-width of every table's cells."""
+        """Return the half-width of every table's cells."""
         tables = self.tables_of(public)
         half = noise_distribution.within(apart(self.miss, sum(table.size for table in tables)))
         widths = [half / table.weight for table in tables]
@@ -400,7 +406,7 @@ class Table(Statistic):
 def _ends(
     table: Marginal, counts: NDArray[np.float64], answer: Answer, miss: float, public: Public
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The intervals of a table's counts: their low and their high ends."""
+    """Return the intervals of a table's counts: their low and their high ends."""
     ends = [
         # The bar is in the units of the release first, where the noise has its law.
         cut_count((low / table.weight, high / table.weight), public.domain)

@@ -54,7 +54,9 @@ class Total(OfValues):
         return max(abs(column.column.low), abs(column.column.high))
 
     def query(self, public: Public) -> SumQuery:
-        """The sum in units of M, and what the sum of squares follows from; one number without."""
+        """Return the sum in units of M, and what the sum of squares follows from; one number
+        without.
+        """
         number_column(public.domain, self.column)
         size = 1 + self.samples(public)
         return SumQuery(name="sum", shape=(size,), distance=self.norm(public), sum=Sum(clip=1.0))
@@ -79,7 +81,7 @@ class Total(OfValues):
         return (number, free_square(self.norm(public)) * size * (1 - size))[: query.real_size]
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One row, in the file's units."""
+        """Return one row, in the file's units."""
         column = number_column(public.domain, self.column)
         unit, (lowest, highest) = self._unit(column), (column.column.low, column.column.high)
         estimate, intervals = answer.value[0], None
@@ -111,7 +113,7 @@ class Total(OfValues):
         )
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The half-width, the same whatever the records."""
+        """Return the half-width, the same whatever the records."""
         unit = self._unit(number_column(public.domain, self.column))
         return (
             f"sum of {self.column} +- {in_digits(unit * noise_distribution.within(self.miss))}",

@@ -103,14 +103,14 @@ class Variance(Averaged):
         return SumQuery(name="moments", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The theorems above: 2 for a replaced record, or the clip where that is longer."""
+        """Return the theorems above: 2 for a replaced record, or the clip where that is longer."""
         # Under replacement the squares cost nothing: 2 is what the sum of x by itself moves by.
         if query.real_size in (2, 1 + MORE):
             return ByRelation(add_remove=query.sum.clip, replace_one=2.0)
         return ByRelation(add_remove=query.sum.clip, replace_one=max(2.0, query.sum.clip))
 
     def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
-        """What a record adds to the numbers that `query` lists."""
+        """Return what a record adds to the numbers that `query` lists."""
         (position,), size = positions, query.real_size
         b = self._square(query.distance, size == 3, size > MORE)
         if size == 2:
@@ -201,7 +201,7 @@ class Variance(Averaged):
 
 
 def times(factor: float, estimate: float, low: float, high: float) -> tuple[float, float, float]:
-    """A number with its interval, in another unit."""
+    """Return a number with its interval, in another unit."""
     return factor * estimate, factor * low, factor * high
 
 
@@ -243,7 +243,7 @@ def _interval(
 
 
 def _box(moments: _Moments, noise_distribution: NoiseDistribution, miss: float) -> Ends:
-    """All Q - m^2 with every sum in its interval."""
+    """Return all Q - m^2 with every sum in its interval."""
     # Bonferroni: every sum lies in its interval, but for a proportion of the miss each.
     parts = 2 if not moments.count_noise else 3
     half = noise_distribution.within(miss / parts)

@@ -77,7 +77,7 @@ class Workload(ByFirstCell):
         need(self.of == "records" or is_linear, "workload", needed, "of", self.of)
 
     def cells(self, public: Public) -> Cells:
-        """The cells of the column; raises `ParameterError` as `Cells.of` does."""
+        """Return the cells of the column; raises `ParameterError` as `Cells.of` does."""
         return Cells.of(public.domain, self.column, self.edges, self.bins)
 
     def wanted(self, cells: int) -> NDArray[np.float64]:
@@ -114,7 +114,7 @@ class Workload(ByFirstCell):
         return np.vstack([np.eye(cells), np.ones((1, cells))])
 
     def strategy(self, public: Public) -> Strategy:
-        """What is measured: the optimum in l2; in l1 a tree, or the cells themselves."""
+        """Return what is measured: the optimum in l2; in l1 a tree, or the cells themselves."""
         count, in_l1 = len(self.cells(public).labels), self.norm(public) is Distance.L1
         workload = self.wanted(count)  # refuses what cannot be
         is_joint = self.bars == "joint" and self.matrix is None
@@ -125,7 +125,7 @@ class Workload(ByFirstCell):
         return cells_strategy(rows) if in_l1 else strategy(rows)
 
     def query(self, public: Public) -> SumQuery:
-        """One query for all measured sums A h, clipped to the longest column of A."""
+        """Return one query for all measured sums A h, clipped to the longest column of A."""
         strategy = self.strategy(public)
         clip = 1.0 if self.norm(public) is Distance.L1 else strategy.longest_column
         return SumQuery(
@@ -149,7 +149,7 @@ class Workload(ByFirstCell):
         return ByRelation(add_remove=strategy.longest_column, replace_one=replacement)
 
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: the column of the record's cell."""
+        """PRIVATE: return the column of the record's cell."""
         cell = np.where(self.chosen(block, public), self.cells(public).index(block), -1)
         if self.marks_cells(public):
             return one_hot(cell, query.real_size)
@@ -158,11 +158,11 @@ class Workload(ByFirstCell):
         return np.asarray(columns[cell])
 
     def measured_cells(self, public: Public) -> NDArray[Any]:
-        """A: a column is what a record of its cell adds."""
+        """Return a: a column is what a record of its cell adds."""
         return self.strategy(public).measured
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum from counts: entries of A are whole numbers of units."""
+        """PRIVATE: return the same sum from counts: entries of A are whole numbers of units."""
         if self.by:
             return super().partial(query, block, public)
         cell = self.cells(public).index(block)
@@ -185,7 +185,7 @@ class Workload(ByFirstCell):
         return joint_half_widths(strategy, noise_distribution, self.miss)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One table with a row for each query; all intervals hold together."""
+        """Return one table with a row for each query; all intervals hold together."""
         values = self.strategy(public).estimates(np.asarray(answer.value, dtype=np.float64))
         half = self.half_widths(answer.noise_distribution, public)
         low, high = values - half, values + half
@@ -222,7 +222,7 @@ class Workload(ByFirstCell):
         return tuple(texts[a] if a == b else f"{texts[a]} to {texts[b]}" for a, b in runs)
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The smallest and the largest half-width, and the certificate of the strategy."""
+        """Return the smallest and the largest half-width, and the certificate of the strategy."""
         half, strategy = self.half_widths(noise_distribution, public), self.strategy(public)
         return (
             f"{len(half)} answers +- {half.min():.4g} to {half.max():.4g}, all "

@@ -206,7 +206,8 @@ def descend(
     stream: Stream,
     most: int = 1 << 24,
 ) -> tuple[Integers, list[int]]:
-    """The rows after so many sweeps, fewer if one does not lower F; and F before and after each.
+    """Return the rows after so many sweeps, fewer if one does not lower F; and F before and after
+    each.
 
     Args:
         most: Rows that a sweep looks at in every column. Where it sees all, batches are large at

@@ -32,7 +32,7 @@ def generate(display: Display, count: int, sweeps: int, stream: Stream) -> Integ
 def _nearer(
     display: Display, rows: Integers, sizes: list[int], sweeps: int, most: int, stream: Stream
 ) -> Integers:
-    """The same rows, their tables nearer to those of the display."""
+    """Return the same rows, their tables nearer to those of the display."""
     place = {column: number for number, column in enumerate(sorted(display.one_way))}
     targets = {
         tuple(place[i] for i in columns): apportion(table, len(rows))

@@ -122,11 +122,11 @@ class Rows(SummingLearner, Conversation):
         need(is_triples, "rows", "paying, or lists of three columns", "triples", self.triples)
 
     def cut_columns(self, domain: Domain) -> tuple[str, ...]:
-        """All of its columns, and those of its conditions."""
+        """Return all of its columns, and those of its conditions."""
         return (*(self.columns or domain.rules), *self.where)
 
     def measuring(self, public: Public, pays: bool = True) -> Marginals:
-        """The statistic that is asked.
+        """Return the statistic that is asked.
 
         Args:
             pays: Whether its triples pay, for the number of records that was released.
@@ -146,7 +146,7 @@ class Rows(SummingLearner, Conversation):
         return attrs.evolve(learner, weights=weights)
 
     def _triples(self, learner: Marginals, public: Public) -> TriplePlan:
-        """The triples that are measured: those named, or all where they may pay."""
+        """Return the triples that are measured: those named, or all where they may pay."""
         names = None if self.triples == "paying" else self.triples
         if names == () or (names is None and are_many(len(learner.columns))):
             return TriplePlan()
@@ -156,7 +156,7 @@ class Rows(SummingLearner, Conversation):
         return plan if n >= plan.least else TriplePlan()
 
     def _of_pairs(self, public: Public) -> Marginals:
-        """The statistic without triples."""
+        """Return the statistic without triples."""
         rules = public.domain.rules
         columns = self.columns or tuple(rules)
         favoured = {*self.favour, *([] if self.target is None else [self.target])}
@@ -179,7 +179,7 @@ class Rows(SummingLearner, Conversation):
         return attrs.evolve(learner, weights=weights)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The queries of the statistic that is asked.
+        """Return the queries of the statistic that is asked.
 
         Raises:
             ParameterError: columns, cells or decimals are none that the domain allows.
@@ -197,7 +197,7 @@ class Rows(SummingLearner, Conversation):
             raise
 
     def ask(self, state: Transcript) -> Query | None:
-        """The next query of the statistic, or None when it has asked everything."""
+        """Return the next query of the statistic, or None when it has asked everything."""
         query = self.measuring(state.public).ask(state)
         if query is None or not state.answers:
             return query
@@ -209,15 +209,15 @@ class Rows(SummingLearner, Conversation):
         return query and attrs.evolve(query, args={**(query.args or {}), PAYS: pays})
 
     def _asked(self, query: Query, public: Public) -> Marginals:
-        """The statistic that a query is of."""
+        """Return the statistic that a query is of."""
         return self.measuring(public, _pays(query))
 
     def contributions(self, query: Any, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: what every record adds to the statistic."""
+        """PRIVATE: return what every record adds to the statistic."""
         return self._asked(query, public).contributions(query, block, public)
 
     def partial(self, query: Any, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum, by counting."""
+        """PRIVATE: return the same sum, by counting."""
         return self._asked(query, public).partial(query, block, public)
 
     def least_records(
@@ -229,7 +229,7 @@ class Rows(SummingLearner, Conversation):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """How wide the intervals of tables will be, and that rows have none."""
+        """Return how wide the intervals of tables will be, and that rows have none."""
         lines = self.measuring(public).forecast(public, noise_distributions)
         learner = self._of_pairs(public)
         plan = self._triples(learner, public)
@@ -238,7 +238,9 @@ class Rows(SummingLearner, Conversation):
         return (*lines, "rows and their display are biased, and have no intervals")
 
     def display(self, answer: Answer, public: Public) -> Display:
-        """What rows are made from, a function of the last answer and of what it was asked with."""
+        """Return what rows are made from, a function of the last answer and of what it was asked
+        with.
+        """
         learner = self._asked(answer.query, public)
         display = learner.shown(answer, public)
         if not _pays(answer.query):
@@ -273,12 +275,16 @@ class Rows(SummingLearner, Conversation):
         return SyntheticRows(columns=columns, measured=tables, quality=quality, pictures=pictures)
 
     def _count(self, display: Display) -> int:
-        """How many rows: declared, or about the released number of records; never the exact one."""
+        """Return how many rows: declared, or about the released number of records; never the exact
+        one.
+        """
         return self.rows or min(MOST_ROWS, max(1, round(display.n)))
 
 
 def _pays(query: Query) -> bool:
-    """Whether triples pay, as far as a query says; where it says nothing, they do if there are."""
+    """Return whether triples pay, as far as a query says; where it says nothing, they do if there
+    are.
+    """
     return bool((query.args or {}).get(PAYS, True))
 
 

@@ -33,7 +33,7 @@ class Step:
 
 
 def association(display: Display) -> dict[Pair, float]:
-    """How far every pair lies from independence, by the display."""
+    """Return how far every pair lies from independence, by the display."""
     scores: dict[Pair, float] = {}
     for (a, b), table in display.pairs.items():
         expected = np.outer(display.one_way[a], display.one_way[b]) / display.n
@@ -44,7 +44,9 @@ def association(display: Display) -> dict[Pair, float]:
 
 
 def plan_steps(display: Display) -> list[Step]:
-    """All columns in the order of drawing: next is always the one that hangs together most."""
+    """Return all columns in the order of drawing: next is always the one that hangs together
+    most.
+    """
     scores = association(display)
     near: dict[int, dict[int, float]] = {column: {} for column in sorted(display.one_way)}
     for (a, b), score in scores.items():
@@ -82,12 +84,12 @@ def _parents(
 
 
 def pair_of(display: Display, a: int, b: int) -> Table:
-    """The display of two columns, rows of the first and columns of the second."""
+    """Return the display of two columns, rows of the first and columns of the second."""
     return display.pairs[a, b] if (a, b) in display.pairs else display.pairs[b, a].T
 
 
 def conditional(display: Display, step: Step) -> Table:
-    """What a column is like at every value of its parents; shape (values, cells)."""
+    """Return what a column is like at every value of its parents; shape (values, cells)."""
     one_way = display.one_way[step.column]
     if not step.parents:
         return one_way[None]
@@ -138,7 +140,7 @@ def first_rows(display: Display, count: int, stream: Stream) -> Integers:
 
 
 def _shared_out(group: Integers, tables: Table, stream: Stream) -> Integers:
-    """A cell for every row: within a group at even distances, from a public offset on.
+    """Return a cell for every row: within a group at even distances, from a public offset on.
 
     Args:
         group: The row of `tables` that holds the proportions of a row's group.

@@ -42,17 +42,17 @@ class SyntheticRows(Described):
     pictures: tuple[Picture, ...]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The rows as `rows.COLUMN`, and the measured tables."""
+        """Return the rows as `rows.COLUMN`, and the measured tables."""
         rows = {f"rows.{name}": values for name, values in self.columns.items()}
         return {**rows, **self.measured.arrays()}
 
     def description(self) -> Description:
-        """The measured tables, the distances, and pictures of them."""
+        """Return the measured tables, the distances, and pictures of them."""
         tables = {**self.measured.tables, "rows_quality": self.quality}
         return Description(tables=tables, pictures=self.pictures)
 
     def csv_bytes(self) -> bytes:
-        """A file of commas in UTF-8, with an empty cell where there is no value."""
+        """Return a file of commas in UTF-8, with an empty cell where there is no value."""
         columns = [*map(_written, self.columns.values())]
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
@@ -65,7 +65,7 @@ class SyntheticRows(Described):
         Path(path).write_bytes(self.csv_bytes())
 
     def to_arrow(self) -> Any:
-        """The rows as an Arrow table, null where there is no value.
+        """Return the rows as an Arrow table, null where there is no value.
 
         Raises:
             SourceError: pyarrow is not installed.
@@ -81,7 +81,7 @@ class SyntheticRows(Described):
         )
 
     def parquet_bytes(self) -> bytes:
-        """The rows as a Parquet file; its bytes are those of one version of pyarrow.
+        """Return the rows as a Parquet file; its bytes are those of one version of pyarrow.
 
         Raises:
             SourceError: pyarrow is not installed.
@@ -94,14 +94,14 @@ class SyntheticRows(Described):
         return buffer.getvalue()
 
     def to_pandas(self) -> Any:
-        """The rows as a data frame; needs pandas."""
+        """Return the rows as a data frame; needs pandas."""
         import pandas  # type: ignore[import-untyped]  # an extra of the reader's
 
         return pandas.DataFrame(dict(self.columns))
 
 
 def _written(values: NDArray[Any]) -> list[Any]:
-    """A column as a file of commas holds it; without a point where all numbers are whole."""
+    """Return a column as a file of commas holds it; without a point where all numbers are whole."""
     if values.dtype.kind == "U":
         return [*values.tolist()]
     present = values[~np.isnan(values)]
@@ -146,7 +146,7 @@ class Comparison:
         return math.sqrt(2 / math.pi) * self.deviation * self.rows.size / 2
 
     def pictures(self) -> tuple[Picture, ...]:
-        """A bar for every cell of one column; of two, a map of rows less display."""
+        """Return a bar for every cell of one column; of two, a map of rows less display."""
         if len(self.labels) == 1:
             values = np.array([self.rows.ravel(), self.display.ravel()])
             title = f"{self.name}: proportion of rows"
@@ -163,7 +163,9 @@ class Comparison:
 
 
 def _excess(comparison: Comparison) -> float:
-    """How far rows are from unbiased answers, for what noise moves these; as it is if unknown."""
+    """Return how far rows are from unbiased answers, for what noise moves these; as it is if
+    unknown.
+    """
     distance, noise = comparison.distances[1:]
     return distance / noise if noise > 0 else distance
 

@@ -54,7 +54,7 @@ class TriplePlan:
 def plan_triples(
     pairs: Measured, names: tuple[tuple[str, ...], ...] | None, width: float
 ) -> TriplePlan:
-    """The triples that are named, or all whose pairs are measured.
+    """Return the triples that are named, or all whose pairs are measured.
 
     Args:
         names: The columns of each; all triples if left out, unless they have too many cells.
@@ -88,7 +88,9 @@ def plan_triples(
 
 
 def are_many(columns: int) -> bool:
-    """Whether all triples of so many columns have too many cells, were there two in each column."""
+    """Return whether all triples of so many columns have too many cells, were there two in each
+    column.
+    """
     return 8 * math.comb(columns, 3) > MOST_CELLS
 
 
@@ -97,7 +99,8 @@ def _pairs_of(table: Subset) -> set[frozenset[int]]:
 
 
 def _weights(pairs: Workload, shapes: Sequence[tuple[int, ...]]) -> tuple[float, ...]:
-    """What a cell of each triple weighs, a pair's being 1, so that together they get their share.
+    """Return what a cell of each triple weighs, a pair's being 1, so that together they get their
+    share.
 
     That is so where a cell of a one-way table weighs 20; else they get a little more, or less.
     """
@@ -113,7 +116,9 @@ def _weights(pairs: Workload, shapes: Sequence[tuple[int, ...]]) -> tuple[float,
 
 
 def with_triples(display: Display, measured: Measured, answer: Answer) -> Display:
-    """The display with all measured triples, shrunk towards what its pairs say of three columns."""
+    """Return the display with all measured triples, shrunk towards what its pairs say of three
+    columns.
+    """
     triples = tuple(table for table in measured.workload.tables if len(table) == 3)
     if not triples or answer.noise_distribution is None:
         return display

@@ -40,7 +40,7 @@ class NumberGrid:
 
     @classmethod
     def of(cls, cells: Cells, decimals: int | None) -> NumberGrid:
-        """The numbers of a column's cells; days of a range of dates.
+        """Return the numbers of a column's cells; days of a range of dates.
 
         Args:
             decimals: If left out, as few as make 1,000 numbers in the narrowest cell.
@@ -90,7 +90,7 @@ class NumberGrid:
         return np.asarray(np.clip(units / 10**self.decimals, ends.low, ends.high))
 
     def _cell(self, cells: Cells, units: Integers) -> NDArray[np.intp]:
-        """The cell of each, as a record's; -1 beyond the range."""
+        """Return the cell of each, as a record's; -1 beyond the range."""
         ends, numbers = self.column.column, units / 10**self.decimals
         inside = (numbers >= ends.low) & (numbers <= ends.high)
         # As the file will hold them: of dates, no more than microseconds.
@@ -101,7 +101,7 @@ class NumberGrid:
         return np.where(inside, codes, -1)
 
     def draw(self, codes: Integers, stream: Stream) -> NDArray[Any]:
-        """A number for every row, evenly in its cell; of dates as texts."""
+        """Return a number for every row, evenly in its cell; of dates as texts."""
         present = codes < self.first.size
         cells = codes[present]
         first = self.first[cells]
@@ -117,7 +117,9 @@ class NumberGrid:
 
 
 def values_of(cells: Cells, codes: Integers, decimals: int | None, stream: Stream) -> NDArray[Any]:
-    """A column's values: numbers, NaN where there is none; texts, empty where there is none."""
+    """Return a column's values: numbers, NaN where there is none; texts, empty where there is
+    none.
+    """
     if isinstance(cells.column, NumberColumn):
         return NumberGrid.of(cells, decimals).draw(codes, stream)
     return np.array([*map(str, cells.labels), ""])[codes]

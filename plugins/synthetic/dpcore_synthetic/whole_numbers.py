@@ -40,7 +40,7 @@ def apportion(table: NDArray[np.float64], count: int) -> Integers:
 
 
 def count_rows(columns: Sequence[Integers], shape: tuple[int, ...]) -> Integers:
-    """How many rows are in every cell of some columns; `shape` is that of the table."""
+    """Return how many rows are in every cell of some columns; `shape` is that of the table."""
     cells = columns[0]
     for column, side in zip(columns[1:], shape[1:], strict=True):
         cells = cells * side + column

@@ -22,7 +22,8 @@ Weighed = Sequence[tuple[Term, float]]
 
 
 def first_terms(plan: Plan, strengths: Mapping[Term, float], ramps: Sequence[Term] = ()) -> Weighed:
-    """Every column's simplest functions, pairs if all of them fit, further levels, and ramps.
+    """Return every column's simplest functions, pairs if all of them fit, further levels, and
+    ramps.
 
     Args:
         strengths: Of the curves, of which the strongest come in, where they were looked at.
@@ -50,7 +51,9 @@ def first_terms(plan: Plan, strengths: Mapping[Term, float], ramps: Sequence[Ter
 
 
 def ramps_of(plan: Plan, ranks: Ranks, noise: float) -> list[Term]:
-    """One for each tail that released shares show beyond their noise, but of no monotone column."""
+    """Return one for each tail that released shares show beyond their noise, but of no monotone
+    column.
+    """
     columns, tails = plan.layout.numeric, ranks.tails(noise)
     ramps = [Term(columns[number], RAMP if above else RAMP + 1) for number, above in tails]
     return [ramp for ramp in ramps if ramp.column not in plan.monotone]
@@ -59,8 +62,8 @@ def ramps_of(plan: Plan, ranks: Ranks, noise: float) -> list[Term]:
 def survey_terms(
     plan: Plan, screened: Dictionary, weights: NDArray[np.float64], jumps: Sequence[Term]
 ) -> Weighed:
-    """The screen's terms, then products of jumps, then simple pairs, of columns that it found
-    first, as many as there is room for."""
+    """Return the screen's terms, then products of jumps, then simple pairs, of columns that it
+    found first, as many as there is room for."""
     layout, screen_terms = plan.layout, {Term(*term) for term in screened.terms.tolist()}
     # Only columns that explained something are worth a pair; none is excluded for good.
     effects = of_columns(plan, screened, weights) + _ABSENT
@@ -83,7 +86,7 @@ def survey_terms(
 
 
 def _wavy(layout: Layout, term: Term) -> bool:
-    """Whether a number enters a pair with more than its first cosine."""
+    """Return whether a number enters a pair with more than its first cosine."""
     sides = ((term.column, term.level), (term.second, term.second_level))
     return any(layout.levels[column] == 0 and level > 1 for column, level in sides)
 
@@ -91,7 +94,9 @@ def _wavy(layout: Layout, term: Term) -> bool:
 def of_columns(
     plan: Plan, screened: Dictionary, weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The proportion of every column in what the screen's functions of single columns explain."""
+    """Return the proportion of every column in what the screen's functions of single columns
+    explain.
+    """
     effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2 * screened.squares
     is_single = screened.terms[:, 2] == NONE
     effect_sums = np.bincount(screened.terms[is_single, 0], effects[is_single], plan.layout.columns)
@@ -105,7 +110,7 @@ def of_columns(
 def second_terms(
     plan: Plan, screened: Dictionary, weights: NDArray[np.float64], survey: Survey
 ) -> Weighed:
-    """The best by what was found of columns and pairs, and by simplicity."""
+    """Return the best by what was found of columns and pairs, and by simplicity."""
     layout, width = plan.layout, plan.rounds()[1].width
     proportions = of_columns(plan, screened, weights)
     highest = _LEVELS if plan.kind == "number" else _CLASS_LEVELS
@@ -168,7 +173,9 @@ def strengths_of_pairs(
 
 
 def kept(old: Dictionary, weights: NDArray[np.float64], new: Dictionary) -> NDArray[np.float64]:
-    """The old model's coefficients where a term is kept, as weights of the new; shape (d, m)."""
+    """Return the old model's coefficients where a term is kept, as weights of the new; shape (d,
+    m).
+    """
     start = np.zeros((new.width, weights.shape[1]))
     start[0] = weights[0]
     positions = {tuple(term): index for index, term in enumerate(old.terms.tolist())}

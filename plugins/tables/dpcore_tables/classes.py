@@ -29,7 +29,9 @@ _LIMIT = 500.0
 
 
 def unclipped(found: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The probability p at which clipped residuals balance: p min(1-q, C) = (1-p) min(q, C)."""
+    """Return the probability p at which clipped residuals balance: p min(1-q, C) = (1-p) min(q,
+    C).
+    """
     up, down = np.minimum(found, CLIP), np.minimum(1 - found, CLIP)
     return np.asarray(up / (up + down))
 
@@ -63,7 +65,8 @@ def curvature(
     records: float,
     levels: Sequence[NDArray[np.float64]] = (),
 ) -> NDArray[np.float64]:
-    """What a gradient gains per weight, over `BELOW`; shape (d, d). A function of answers only.
+    """Return what a gradient gains per weight, over `BELOW`; shape (d, d). A function of answers
+    only.
 
     Of synthetic records, with scores shifted so that their classes have the released shares. Of
     several classes the mean of all directions but the one in which all scores move alike.
@@ -99,8 +102,8 @@ def step_curvature(
     offset: NDArray[np.float64],
     proportions: NDArray[np.float64],
 ) -> float:
-    r"""What a Gram matrix is multiplied with for a step from here: the mean gain over `BELOW`, and
-    at least half of that of any function; arguments of `curvature`.
+    r"""Return what a Gram matrix is multiplied with for a step from here: the mean gain over
+    `BELOW`, and at least half of that of any function; arguments of `curvature`.
 
     A descent by H contracts where H > L/2, with L what gradients gain. So records that are hard to
     say, in a table where most are easy, do not make it overshoot: of a function f and the scores'
@@ -195,8 +198,8 @@ def _of_two(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def jacobians(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""How clipped residuals of several classes change with the scores, averaged over the record's
-    class; shape (n, m, m).
+    r"""Return how clipped residuals of several classes change with the scores, averaged over the
+    record's class; shape (n, m, m).
 
     .. math:: \Bigl(aI-\sum_jb_j(p-e_j)(p-e_j)^T\Bigr)(\mathrm{diag}(p)-pp^T),\quad
               a=\sum_jp_js_j,\quad b_j=[s_j<1]\,p_js_j/|p-e_j|^2
@@ -214,7 +217,7 @@ def jacobians(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _of_several(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The trace over m - 1, averaged over the record's class."""
+    """Return the trace over m - 1, averaged over the record's class."""
     probabilities = softmax(scores)
     trace, gains = np.sum(probabilities * (1 - probabilities), axis=1), np.zeros(len(probabilities))
     for label, proportion in enumerate(probabilities.T):

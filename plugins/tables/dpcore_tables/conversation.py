@@ -165,7 +165,7 @@ class State:
         return usual * wider * min(self.first.sigma, 0.5) ** 2
 
     def args(self) -> dict[str, Any]:
-        """What the next query is computed with."""
+        """Return what the next query is computed with."""
         name, stage = self.next, self.next.partition(".")[0]
         # Arguments are released or public numbers: a query carries nothing else.
         if name in ("squares", "bins"):
@@ -231,7 +231,7 @@ class State:
         return max(best, min(_LEAST_CLIP * least, 1.0))
 
     def below(self, clip: float) -> float:
-        """The proportion of residuals that is not clipped."""
+        """Return the proportion of residuals that is not clipped."""
         if self.plan.loss.name == "quantile":
             return self.plan.loss.clipped(self.residuals, clip).share
         return self.residuals.within(clip) if self.plan.small else self.residuals.below(clip)
@@ -305,7 +305,7 @@ def _with_dictionary(state: State, round_dictionary: Dictionary) -> State:
 
 
 def _with_steps(state: State, stage: str) -> State:
-    """A small table's round: no metric is asked for."""
+    """Return a small table's round: no metric is asked for."""
     dictionary, round_ = _dictionary(state, stage), state.plan.round(stage)
     # The fit starts where the screen ended, as far as it has the same terms.
     start = kept(state.descent.dictionary, state.descent.weights, dictionary)

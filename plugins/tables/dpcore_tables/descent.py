@@ -132,7 +132,7 @@ class Descent:
         sigma: float,
         clipped: Clipped,
     ) -> "Descent":
-        """One step further.
+        """Return one step further.
 
         Args:
             gradient: Released, shape (d, m). noise: Its standard deviation.
@@ -188,11 +188,11 @@ class Descent:
         return coordinates if self.centres is None else self.centres.map.T @ coordinates
 
     def along(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A gradient by w' of one by w, shape (d, m)."""
+        """Return a gradient by w' of one by w, shape (d, m)."""
         return gradient if self.centres is None else self.centres.map @ gradient
 
     def contracting(self, curvature: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A curvature of w in which a descent by this metric comes to rest, shape (d, d).
+        """Return a curvature of w in which a descent by this metric comes to rest, shape (d, d).
 
         Synthetic records have independent columns. Where real ones are nearly copies of each other,
         theirs is far above the metric in some directions, and a replay by it would run away: there
@@ -274,8 +274,8 @@ class Descent:
         return 1 - pulls / curvatures, math.sqrt(variance) / curvatures
 
     def noise_covariance(self, curvature: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        r"""How much the gradients' noise moved one output's weights, shape (d, d): `movements` of
-        the noise only. A function of answers only; the draws are fixed.
+        r"""Return how much the gradients' noise moved one output's weights, shape (d, d):
+        `movements` of the noise only. A function of answers only; the draws are fixed.
 
         Args:
             curvature: As of `movements`.
@@ -292,7 +292,8 @@ class Descent:
         forces: Sequence[NDArray[np.float64] | float] = (),
         shifts: Sequence[NDArray[np.float64]] = (),
     ) -> NDArray[np.float64]:
-        r"""What noise made of one output's weights: the descent, run on noise, shape (d, paths).
+        r"""Return what noise made of one output's weights: the descent, run on noise, shape (d,
+        paths).
 
         Of every path :math:`db_k=-N(0,(s_k/f)^2I)+(H-L)dw_k` and
         :math:`dw_{k+1}=K_k\,\mathrm{mean}(db_j)`.

@@ -41,7 +41,7 @@ class Dictionary:
     def of(
         cls, layout: Layout, ranks: Ranks, weighed: Sequence[tuple[Term, float]]
     ) -> "Dictionary":
-        """The terms with their weights, which are > 0."""
+        """Return the terms with their weights, which are > 0."""
         weights = np.array([weight for _, weight in weighed])
         # The lengths are chosen so that the row's planned length is 1 with the intercept. Ramps are
         # small but for few records, whose rows are shortened.
@@ -62,7 +62,7 @@ class Dictionary:
     def sized(
         cls, layout: Layout, ranks: Ranks, terms: Sequence[Term], sizes: NDArray[np.float64]
     ) -> "Dictionary":
-        """The terms with sizes > 0 of their own, which need not fit: rows are shortened."""
+        """Return the terms with sizes > 0 of their own, which need not fit: rows are shortened."""
         return cls(layout=layout, ranks=ranks, terms=_table(terms), sizes=sizes, weights=sizes**4)
 
     @property
@@ -108,7 +108,7 @@ class Dictionary:
         return deviations
 
     def only(self, terms: NDArray[np.bool_]) -> "Dictionary":
-        """The same with some of its terms only, shape (d - 1,)."""
+        """Return the same with some of its terms only, shape (d - 1,)."""
         return attrs.evolve(
             self, terms=self.terms[terms], sizes=self.sizes[terms], weights=self.weights[terms]
         )
@@ -125,7 +125,7 @@ class Dictionary:
         return np.array([*self._values(encoded)]).reshape(len(self.terms), len(encoded))
 
     def _values(self, encoded: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-        """The same, one term after the other."""
+        """Yield the same, one term after the other."""
         functions = self._functions(encoded)
         for column, level, second, second_level in self.terms.tolist():
             if second == NONE:
@@ -154,7 +154,7 @@ class Dictionary:
     def _functions(
         self, encoded: NDArray[np.float64]
     ) -> dict[tuple[int, int], NDArray[np.float64]]:
-        """Every function that a term needs, of shape (n,)."""
+        """Return every function that a term needs, of shape (n,)."""
         # Each function is computed once, however many products it is in.
         terms = self.terms.tolist()
         keys = {(c, k) for c, k, _, _ in terms} | {(c, k) for _, _, c, k in terms if c != NONE}
@@ -196,7 +196,7 @@ class Dictionary:
         return values if levels == 2 else math.sqrt(levels) * (values - 1 / levels)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that earlier answers fixed."""
+        """Return all that earlier answers fixed."""
         return {
             "terms": self.terms,
             "sizes": self.sizes,
@@ -208,12 +208,12 @@ class Dictionary:
         }
 
     def args(self) -> dict[str, NDArray[Any]]:
-        """What rows are made of: few and short, as every query of a round carries them."""
+        """Return what rows are made of: few and short, as every query of a round carries them."""
         return {"terms": self.terms, "sizes": self.sizes, "ranks": self.ranks.array}
 
     @classmethod
     def from_args(cls, layout: Layout, args: Mapping[str, Any]) -> "Dictionary":
-        """The inverse of `args`, but for the terms' weights, which rows do not need."""
+        """Return the inverse of `args`, but for the terms' weights, which rows do not need."""
         sizes = args["sizes"]
         return cls(
             layout=layout,

@@ -101,14 +101,14 @@ class Layout:
         return np.array([self.starts[j] for j in self.numeric], dtype=np.intp)
 
     def simplest(self, column: int) -> list[Term]:
-        """One function of a number (level 0), all of categories."""
+        """Return one function of a number (level 0), all of categories."""
         levels = self.levels[column]
         if levels == UNUSED:
             return []
         return [Term(column, level) for level in range(levels if levels > 2 else 1)]
 
     def once(self) -> list[Term]:
-        """The simplest functions of all columns."""
+        """Return the simplest functions of all columns."""
         return [term for column in range(self.columns) for term in self.simplest(column)]
 
     def curves(self) -> list[Term]:
@@ -130,7 +130,7 @@ class Layout:
         return [(level, math.sqrt(levels)) for level in range(max(levels, 0))]
 
     def has_pair(self, first: int, second: int) -> bool:
-        """Whether two columns, in order, may have products."""
+        """Return whether two columns, in order, may have products."""
         return self.products is None or (first, second) in self.products
 
     def pairs(self, highest: int, bent: Container[int] | None = None) -> list[tuple[Term, float]]:

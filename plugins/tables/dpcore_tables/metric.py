@@ -132,7 +132,7 @@ class Metric:
     def posterior(
         self, noise: float, deviation: float, prior: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """What maps b = H w + N(0, noise + spread H) to the mean of w, shape (d, d).
+        """Return what maps b = H w + N(0, noise + spread H) to the mean of w, shape (d, d).
 
         Args:
             noise: R, a variance. spread: sigma^2. prior: The precision of w, shape (d, d).
@@ -146,7 +146,9 @@ class Metric:
     def remainder(
         self, noise: float, deviation: float, prior: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The covariance of w that the data leave, shape (d, d); arguments of `posterior`."""
+        """Return the covariance of w that the data leave, shape (d, d); arguments of
+        `posterior`.
+        """
         damped = self._damped
         precision = self._matrix(damped**2 / (noise + deviation * damped)) + prior
         return np.asarray(np.linalg.inv(precision))

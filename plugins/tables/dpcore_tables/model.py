@@ -129,7 +129,7 @@ class ShapeModel(ShownModel):
         return np.append(True, ~np.isin(self.dictionary.terms[:, 0], monotone))
 
     def _free(self) -> tuple[Dictionary, NDArray[np.float64]]:
-        """The dictionary and the weights of all columns but the monotone ones."""
+        """Return the dictionary and the weights of all columns but the monotone ones."""
         # The very same arrays: products of copies need not have the same bits.
         if not self.curves:
             return self.dictionary, self.weights
@@ -137,7 +137,9 @@ class ShapeModel(ShownModel):
         return self.dictionary.only(is_free[1:]), self.weights[is_free]
 
     def _unprojected(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What weights are multiplied with, were monotone columns not projected; shape (d, n)."""
+        """Return what weights are multiplied with, were monotone columns not projected; shape (d,
+        n).
+        """
         if not self.curves:
             return self.dictionary.rows(encoded)
         # Rows of the other columns are shortened by themselves, curves by the usual factor.
@@ -210,7 +212,7 @@ class ShapeModel(ShownModel):
         return probabilities(scores)
 
     def standard_errors(self, table: Table) -> NDArray[np.float64]:
-        """How much the privacy noise moved each score, in label units for numbers, or of the
+        """Return how much the privacy noise moved each score, in label units for numbers, or of the
         logarithm of the prediction where the loss has one; shape (n,).
 
         Of numbers with a long tail with what `tails` adds. Of monotone columns, as if they were
@@ -233,7 +235,7 @@ class ShapeModel(ShownModel):
         return np.asarray(deviations * self._unit)
 
     def shapes(self) -> tuple[Shape, ...]:
-        """What the model says of every column and pair, the most important first.
+        """Return what the model says of every column and pair, the most important first.
 
         Pairs are purified: what they say of one column by itself is in that column's shape. Those
         of monotone columns are, and what was edited has what was added to it.
@@ -286,7 +288,7 @@ class ShapeModel(ShownModel):
         return attrs.evolve(self, edits=(*self.edits, edit))
 
     def shown_summary(self) -> Summary:
-        """What every model shows, and all edits."""
+        """Return what every model shows, and all edits."""
         summary = super().shown_summary()
         if not self.edits:
             return summary
@@ -295,7 +297,9 @@ class ShapeModel(ShownModel):
         return attrs.evolve(summary, tables=(listing, *summary.tables))
 
     def exported(self) -> tuple[ModuleType, dict[str, Any]]:
-        """A module of numpy only whose `score` gives the same scores, and the values it takes."""
+        """Return a module of numpy only whose `score` gives the same scores, and the values it
+        takes.
+        """
         dictionary, weights = self._free()
         layout, fixed, loss = dictionary.layout, dictionary.arrays(), self.state.plan.loss
         names = ("terms", "sizes", "means", "widths", "waves", "shares")

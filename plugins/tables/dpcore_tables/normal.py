@@ -49,7 +49,7 @@ _LARGEST_LOG = 7.09782712893383996843e2  # of a float: beyond it the tail is 0
 
 
 def gaussian_below(ends: Iterable[float]) -> NDArray[np.float64]:
-    """The proportion of a standard Gaussian below each of some ends, which may be infinite;
+    """Return the proportion of a standard Gaussian below each of some ends, which may be infinite;
     (n,).
     """
     return np.array([_below(float(end)) for end in ends])

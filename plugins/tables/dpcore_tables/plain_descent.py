@@ -108,7 +108,7 @@ class Plain:
         sigma: float,
         clipped: Clipped,
     ) -> "Plain":
-        """One step further; `sigma` of residuals is not used.
+        """Return one step further; `sigma` of residuals is not used.
 
         Args:
             gradient: C g, shape (d, m). noise: Its standard deviation. below: The released f.
@@ -222,8 +222,8 @@ class Plain:
         return (cutoff - optimism) / square, deviation / square
 
     def noise_covariance(self, *, screened: bool = False) -> NDArray[np.float64]:
-        """How much the gradients' noise of this round moved the kept weights, shape (d, d); after
-        the last step.
+        """Return how much the gradients' noise of this round moved the kept weights, shape (d, d);
+        after the last step.
 
         Noise moves the factors of shrinking, too: the kept weights are drawn with their noise again
         and again, and shrunk.
@@ -256,7 +256,9 @@ class Plain:
         return np.asarray(fits @ fits.T / ((_DRAWS - 1) * outputs))
 
     def _decay(self, curvatures: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What the mean of the later iterates still has of the start, in these directions."""
+        """Return what the mean of the later iterates still has of the start, in these
+        directions.
+        """
         shrinking = 1 - self.rate * np.maximum(curvatures, _FLATTEST)
         numbers = np.arange(self.count - self.averaged + 1, self.count + 1)[:, None]
         return np.asarray((shrinking**numbers).mean(axis=0))
@@ -279,12 +281,15 @@ class Plain:
         return values / self.records, vectors
 
     def error_covariance(self) -> NDArray[np.float64]:
-        """How much noise and chance moved the kept weights with these factors, shape (d, d)."""
+        """Return how much noise and chance moved the kept weights with these factors, shape (d,
+        d).
+        """
         root = self.factors[:, None] * self._error_root()
         return np.asarray(root @ root.T)
 
     def _error_root(self) -> NDArray[np.float64]:
-        """What noise and chance added to the mean of the later iterates: one column a source.
+        """Return what noise and chance added to the mean of the later iterates: one column a
+        source.
 
         Chance is that of independent residuals of synthetic records, the last sources: the same
         ones in both rounds, as the records are.

@@ -51,7 +51,7 @@ _JUMPING = 5000.0  # less does not show where a function jumps, what a tail does
 
 
 def kind_of(domain: Domain) -> Kind:
-    """Whether the target is a number, two classes or several."""
+    """Return whether the target is a number, two classes or several."""
     if domain.classes == 0:
         return "number"
     return "two" if domain.classes == 2 else "several"
@@ -206,7 +206,7 @@ class Plan:
         return self.round("screen"), self.round("fit")
 
     def round(self, name: str) -> Round:
-        """One of the rounds, `screen` or `fit`.
+        """Return one of the rounds, `screen` or `fit`.
 
         Args:
             name: Which one.
@@ -409,7 +409,7 @@ class Plan:
         return max(small_classes.label_fraction(self.signal, self.outputs), _LABEL)
 
     def steps_from(self, query: int, *, has_tables: bool) -> int:
-        """How many queries of the fit are steps, from one on.
+        """Return how many queries of the fit are steps, from one on.
 
         Args:
             query: As of `is_of_tables`.
@@ -418,7 +418,7 @@ class Plan:
         return sum(not (has_tables and self.is_of_tables(place)) for place in queries)
 
     def script(self) -> tuple[str, ...]:
-        """The name of every query, in order."""
+        """Return the name of every query, in order."""
         parts = self.shares()
         # The order of queries is public: it depends on no answer.
         first = ("count", "means", "squares", "bins", "categories")

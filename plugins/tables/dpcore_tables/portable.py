@@ -33,7 +33,7 @@ def number_of(values: Mapping[str, Any], column: int) -> Any:
 
 
 def function(rows: Any, values: Mapping[str, Any], column: int, level: int) -> Any:
-    """One function of one declared column, shape (n,)."""
+    """Return one function of one declared column, shape (n,)."""
     categories, start = values["levels"][column], values["starts"][column]
     if categories:
         indicator = rows[:, start + level]

@@ -51,7 +51,7 @@ class Ranks:
 
     @classmethod
     def from_array(cls, packed: NDArray[np.float64]) -> "Ranks":
-        """The inverse of `array`: waves follow from shares."""
+        """Return the inverse of `array`: waves follow from shares."""
         means, widths, proportions = packed[:, 0], packed[:, 1], packed[:, 2:]
         return cls(means=means, widths=widths, waves=_waves(proportions), shares=proportions)
 
@@ -73,7 +73,7 @@ class Ranks:
         return np.asarray(np.interp(places, _places(self.shares[[number]])[0], middles))
 
     def only(self, number: int) -> "Ranks":
-        """The same ranks with one numeric column only, by its number among them."""
+        """Return the same ranks with one numeric column only, by its number among them."""
         return attrs.evolve(
             self,
             means=self.means[[number]],
@@ -161,8 +161,8 @@ def cells(z: NDArray[np.float64], count: int = CELLS) -> NDArray[np.intp]:
 
 
 def usual_proportions(columns: int) -> NDArray[np.float64]:
-    """The proportions of bins where nothing is released of them: a Gaussian's; shape (columns,
-    24).
+    """Return the proportions of bins where nothing is released of them: a Gaussian's; shape
+    (columns, 24).
     """
     ends = np.linspace(-LIMIT, LIMIT, BINS + 1) * SPREAD
     below = gaussian_below(ends)
@@ -173,7 +173,7 @@ def usual_proportions(columns: int) -> NDArray[np.float64]:
 def released_proportions(
     counts: NDArray[np.float64], noise: float, records: float
 ) -> NDArray[np.float64]:
-    """The proportions of bins from their noisy counts, shape (columns, 24)."""
+    """Return the proportions of bins from their noisy counts, shape (columns, 24)."""
     # Where noise is large against a bin's usual count, believe a Gaussian's shares instead.
     trust = 1 / (1 + (BINS * noise / records) ** 2)
     usual = usual_proportions(len(counts))

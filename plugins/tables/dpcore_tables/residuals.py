@@ -44,7 +44,7 @@ class Residuals(NamedTuple):
         return min(max(float(self.shares[clip >= _MIDDLES].sum()), 0.3), 1.0)
 
     def within(self, clip: float) -> float:
-        """The same, of the bin that the clip is in a part: what standard errors need."""
+        """Return the same, of the bin that the clip is in a part: what standard errors need."""
         starts = np.concatenate([[0.0], EDGES[:-1]])
         parts = np.clip((clip - starts) / (EDGES - starts), 0.0, 1.0)
         return min(max(float(self.shares @ parts), 0.3), 1.0)
@@ -57,14 +57,14 @@ class Residuals(NamedTuple):
         return np.asarray(sizes * drawn.choice([-1.0, 1.0], count))
 
     def clipped(self, clip: float) -> "Clipped":
-        """What chance makes of clipped residuals."""
+        """Return what chance makes of clipped residuals."""
         starts = np.concatenate([[0.0], EDGES[:-1]])
         parts = np.clip((clip - starts) / (EDGES - starts), 0.0, 1.0)
         size = math.sqrt(float(self.shares @ np.minimum(_MIDDLES, clip) ** 2))
         return Clipped(max(float(self.shares @ parts), _FLATTEST), size)
 
     def beyond(self, clip: float) -> float:
-        """The mean of what is cut off."""
+        """Return the mean of what is cut off."""
         return float(self.shares @ np.maximum(_MIDDLES - clip, 0.0))
 
 
@@ -116,8 +116,8 @@ def best_clip(known: Residuals, noise: float, records: float, width: int) -> flo
 
 
 def clip_of_cells(known: Residuals) -> float:
-    """The clip of sums over the cells of tables, of which there are many: small, as noise rules
-    them, and what it cuts off comes with later sums."""
+    """Return the clip of sums over the cells of tables, of which there are many: small, as noise
+    rules them, and what it cuts off comes with later sums."""
     return min((clip for clip in CLIPS if clip >= _OF_CELLS * known.sigma), default=1.0)
 
 

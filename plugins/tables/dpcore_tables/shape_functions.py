@@ -124,7 +124,7 @@ class ShapeFunctions(SummingLearner):
         return Layout.of(domain, self.weight)
 
     def _factors(self, block: Records, domain: Domain) -> NDArray[np.float64] | None:
-        """PRIVATE: what each record counts, shape (n,); None where all count alike."""
+        """PRIVATE: return what each record counts, shape (n,); None where all count alike."""
         return None if self.weight is None else factors_of(block, domain, self.weight)
 
     def _products(self, domain: Domain) -> frozenset[tuple[int, int]] | None:
@@ -176,7 +176,7 @@ class ShapeFunctions(SummingLearner):
         return State.start(self._plan(public), public)
 
     def ask(self, state: State) -> Query | None:
-        """The next of the script, with all that is fixed before it."""
+        """Return the next of the script, with all that is fixed before it."""
         if not state.next:
             return None
         return state.queries[state.next].with_args(state.args())
@@ -194,7 +194,7 @@ class ShapeFunctions(SummingLearner):
         return np.array(record_sums).reshape(-1, *query.shape)
 
     def _declared(self, query: SumQuery, block: Records, domain: Domain) -> NDArray[np.float64]:
-        """PRIVATE: what a record adds that counts fully."""
+        """PRIVATE: return what a record adds that counts fully."""
         assert query.args is not None, "a query carries what earlier answers fixed"
         if query.name in ("means", "squares"):
             numbers = block.features[:, self._layout(domain).encoded]
@@ -321,7 +321,7 @@ class ShapeFunctions(SummingLearner):
         return state.after(answer)
 
     def model(self, state: State) -> ShapeModel:
-        """The weights after the last step; those of several classes add up to 0."""
+        """Return the weights after the last step; those of several classes add up to 0."""
         weights, offset = centred_scores(state)
         if state.plan.loss.logarithmic:
             offset = offset + state.balance[0]

@@ -79,8 +79,8 @@ def below_clip(signal: float) -> float:
 
 
 def deviation_of(total: float, noise: float, records: float) -> float:
-    """The labels' standard deviation from a noisy sum of clipped absolute residuals, each less half
-    their clip; shrunk to the usual where noise is large."""
+    """Return the labels' standard deviation from a noisy sum of clipped absolute residuals, each
+    less half their clip; shrunk to the usual where noise is large."""
     to_deviation = 1.25 / records
     # For a normal distribution the deviation is 1.25 mean absolute deviations.
     deviation = min(max((total + records * LIMIT / 2) * to_deviation, 0.03), 0.3)
@@ -89,14 +89,14 @@ def deviation_of(total: float, noise: float, records: float) -> float:
 
 
 def screen_terms(layout: Layout, signal: float) -> list[Term]:
-    """The simplest functions of all columns; where there is signal for it, an even one of numbers,
-    as squares of numbers look like noise to a straight line."""
+    """Return the simplest functions of all columns; where there is signal for it, an even one of
+    numbers, as squares of numbers look like noise to a straight line."""
     even = [Term(column, 2) for column in layout.numeric] if signal >= EVEN else []
     return layout.once() + even
 
 
 def first_dictionary(layout: Layout, ranks: Ranks, signal: float) -> Dictionary:
-    """What is screened, columns alike."""
+    """Return what is screened, columns alike."""
     terms = screen_terms(layout, signal)
     sizes = np.array([_usual(layout, term.column) for term in terms])
     return Dictionary.sized(layout, ranks, terms, sizes * math.sqrt(_LOAD / layout.columns))
@@ -105,7 +105,8 @@ def first_dictionary(layout: Layout, ranks: Ranks, signal: float) -> Dictionary:
 def second_dictionary(
     screened: Dictionary, weights: NDArray[np.float64], width: int, highest: int = 1
 ) -> Dictionary:
-    """The largest of all functions and pairs, sized by what the screen found of their columns.
+    """Return the largest of all functions and pairs, sized by what the screen found of their
+    columns.
 
     Args:
         weights: After the screen, shape (d, m). highest: Cosine of a number in a product.
@@ -147,7 +148,7 @@ def second_dictionary(
 
 
 def _usual(layout: Layout, column: int) -> float:
-    """The size of a column's simplest function, before what is known of it."""
+    """Return the size of a column's simplest function, before what is known of it."""
     levels = layout.levels[column]
     if levels == 0:
         return _NUMBER

@@ -116,7 +116,7 @@ def width_of(size: int) -> int:
 
 
 def gram_of(vector: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """The symmetric matrix that an answer represents, of shape (d, d)."""
+    """Return the symmetric matrix that an answer represents, of shape (d, d)."""
     upper = np.zeros((width, width))
     upper[np.triu_indices(width, 1)] = vector[width:] * (128 / _ABOVE)
     return np.asarray(upper + upper.T + np.diag(vector[:width]))
@@ -148,7 +148,7 @@ def logistic_residual(
 def softmax_residual(
     predictions: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """PRIVATE: the probabilities of classes less their indicators; shapes (m, n)."""
+    """PRIVATE: return the probabilities of classes less their indicators; shapes (m, n)."""
     largest = predictions[0].copy()
     for row in predictions[1:]:
         np.maximum(largest, row, out=largest)
@@ -167,7 +167,7 @@ def gradients(
     width: int,
     factors: NDArray[np.float64] | None = None,
 ) -> Exact:
-    """PRIVATE: the sum of clip(r/C) phi over the block, shape (D, m).
+    """PRIVATE: return the sum of clip(r/C) phi over the block, shape (D, m).
 
     Args:
         residuals: Shape (m, n). clip: C. width: The planned D >= d.
@@ -188,7 +188,7 @@ def profiles(
     clip: float,
     factors: NDArray[np.float64] | None = None,
 ) -> Exact:
-    """PRIVATE: the sums of clip(r/C) in every part of every column.
+    """PRIVATE: return the sums of clip(r/C) in every part of every column.
 
     Args:
         parts: Shape (K, n). residuals: Shape (1, n). factors: As of `gradients`.
@@ -201,7 +201,8 @@ def profiles(
 def cell_sums(
     places: NDArray[np.intp], residuals: NDArray[np.float64], clip: float, size: int
 ) -> Exact:
-    r"""PRIVATE: the sums of clip(r/C) over the cells of J tables, over the root of J; (size, 1).
+    r"""PRIVATE: return the sums of clip(r/C) over the cells of J tables, over the root of J; (size,
+    1).
 
     Of one record J integers of at most :math:`m=\lfloor\sqrt{2^{40}/J}\rfloor` in units of 2^-20,
     in J different cells: a vector of length at most :math:`\sqrt J\,m\le2^{20}` units, that is 1.
@@ -220,7 +221,8 @@ def cell_sums(
 
 
 def cell_counts(places: NDArray[np.intp], size: int) -> Exact:
-    r"""PRIVATE: how many records are in every cell of J tables, over the root of J; shape (size,).
+    r"""PRIVATE: return how many records are in every cell of J tables, over the root of J; shape
+    (size,).
 
     Of one record J times :math:`m` (see `cell_sums`): at most 1 long, and nothing below 0.
     """
@@ -229,7 +231,7 @@ def cell_counts(places: NDArray[np.intp], size: int) -> Exact:
 
 
 def _of_a_table(tables: int) -> int:
-    """What represents 1/sqrt(J) in units of 2^-20, rounded down."""
+    """Return what represents 1/sqrt(J) in units of 2^-20, rounded down."""
     return math.isqrt((1 << 2 * _PLACES) // max(tables, 1))
 
 
@@ -241,7 +243,7 @@ def bins_of(sizes: NDArray[np.float64]) -> NDArray[np.intp]:
 def counts(
     bins: NDArray[np.intp], length: int, factors: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64] | NDArray[np.intp]:
-    """PRIVATE: how many records are in each bin, or their factors' sum in units of 2^-20.
+    """PRIVATE: return how many records are in each bin, or their factors' sum in units of 2^-20.
 
     Args:
         bins: Of every record, shape (n,). factors: Multiples of 2^-20, shape (n,).

@@ -73,7 +73,7 @@ def jumps_of(layout: Layout, profile: NDArray[np.float64], noise: float) -> tupl
 
 
 def fitted_profile(dictionary: Dictionary, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the screen's own functions of each column are over its parts; shape (K, 64)."""
+    """Return what the screen's own functions of each column are over its parts; shape (K, 64)."""
     layout, ranks = dictionary.layout, dictionary.ranks
     profile = np.zeros((len(layout.numeric), PARTS))
     place = {column: number for number, column in enumerate(layout.numeric)}
@@ -95,7 +95,7 @@ def fitted_profile(dictionary: Dictionary, weights: NDArray[np.float64]) -> NDAr
 def strengths_of(
     dictionary: Dictionary, gradient: NDArray[np.float64], noise: float, records: float
 ) -> dict[Term, float]:
-    """The square of every candidate's coefficient, less twice the noise's.
+    """Return the square of every candidate's coefficient, less twice the noise's.
 
     Args:
         gradient: Of the residuals, over the share that is not clipped and the curvature, (d, m).

@@ -129,7 +129,7 @@ class Replay:
         clips: list[float],
         generator: np.random.Generator,
     ) -> list[NDArray[np.float64]]:
-        """What each descent keeps, shape (d, 1)."""
+        """Return what each descent keeps, shape (d, 1)."""
         # All paths at once: stacked matrices, one step after the other.
         rows = np.array([dictionary.rows(encoded) for dictionary in dictionaries])
         weights = np.array([start[:, 0] for start in starts])

@@ -45,7 +45,8 @@ class Certificate:
 
 @functools.lru_cache(maxsize=64)  # a pure function, asked for with every query
 def best_bands(count: int, steps: int, bits: int = _BITS) -> tuple[int, ...]:
-    """The bands, `count` of them, that leave the least noise on running totals, of all powers.
+    """Return the bands, `count` of them, that leave the least noise on running totals, of all
+    powers.
 
     Integers in units of 2^-bits, the first of them 2^bits.
     """
@@ -55,7 +56,7 @@ def best_bands(count: int, steps: int, bits: int = _BITS) -> tuple[int, ...]:
 
 
 def certificate(bands: Sequence[int], steps: int) -> Certificate:
-    r"""What running totals of `steps` estimates carry, each record in one of the steps.
+    r"""Return what running totals of `steps` estimates carry, each record in one of the steps.
 
     With e = K^-1 1 the total after t steps has the variance :math:`\sum_{j\le t}e_j^2`. And for
     every strategy C whose columns are at most kappa long,
@@ -81,7 +82,7 @@ def certificate(bands: Sequence[int], steps: int) -> Certificate:
 
 
 def _power_bands(count: int, power: int, bits: int) -> tuple[int, ...]:
-    """The coefficients of (1 - x)^-a, a = power / 32, each to the nearest unit."""
+    """Return the coefficients of (1 - x)^-a, a = power / 32, each to the nearest unit."""
     bands, exact = [], 1 << (_FINE + bits)
     for number in range(1, count + 1):
         bands.append((exact + (1 << (_FINE - 1))) >> _FINE)
@@ -100,7 +101,7 @@ def _unit_response(bands: Sequence[int], steps: int) -> NDArray[np.int64]:
 
 
 def _excess(bands: Sequence[int], steps: int) -> int:
-    """The squared error of running totals at the same guarantee, up to a common factor."""
+    """Return the squared error of running totals at the same guarantee, up to a common factor."""
     response: list[int] = _unit_response(bands, steps).tolist()
     total = sum((steps - step) * entry * entry for step, entry in enumerate(response))
     return total * sum(weight * weight for weight in bands) // (bands[0] * bands[0])

@@ -108,12 +108,12 @@ class BestRun(OneShot):
     clip: float = attrs.field(default=0.25, validator=require_clip)
 
     def part(self, public: Public) -> Public:
-        """What a candidate knows: no input, for its runs are all from its own start."""
+        """Return what a candidate knows: no input, for its runs are all from its own start."""
         mu = None if public.mu is None else public.mu * math.sqrt(1 - self.share)
         return attrs.evolve(public, mu=mu, inputs={})
 
     def sums(self, public: Public) -> tuple[SumQuery, ...]:
-        """The one query of every candidate.
+        """Return the one query of every candidate.
 
         Raises:
             ParameterError: a candidate plans something else than one exact sum on all records.
@@ -130,7 +130,7 @@ class BestRun(OneShot):
         return tuple(sums)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the process of a run.
+        """Return one: the process of a run.
 
         Raises:
             ParameterError: a candidate plans something else than one exact sum on all records.
@@ -189,26 +189,28 @@ class BestRun(OneShot):
         return int(np.rint(place))
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> "ChosenNetwork":
-        """The model of the published run."""
+        """Return the model of the published run."""
         (transcript,) = answers.values()
         model = self.model_of(transcript, public)
         return ChosenNetwork(model=model, chosen=self.chosen(transcript))
 
     def model_of(self, transcript: NDArray[np.float64], public: Public) -> Any:
-        """The model that follows from a run's answers."""
+        """Return the model that follows from a run's answers."""
         index = self.chosen(transcript)
         query_count = self.sums(public)[index].at_most
         return self.candidates[index].model(self.state_after(transcript, query_count, public))
 
     def resources(self, domain: Domain) -> tuple[int, int]:
-        """The largest candidate's memory, and the work of as many runs as there are on average."""
+        """Return the largest candidate's memory, and the work of as many runs as there are on
+        average.
+        """
         costs = list(_costs(self.candidates, domain))
         memory, work = (max(numbers) for numbers in zip(*costs, strict=True)) if costs else (0, 0)
         return memory, self.runs * work
 
 
 def _is_plain(query: SumQuery) -> bool:
-    """Whether a sum is over all records, each for itself, and answered by itself."""
+    """Return whether a sum is over all records, each for itself, and answered by itself."""
     return query.sampling is None and query.bands is None and query.sum.person is None
 
 
@@ -231,7 +233,7 @@ class _Run:
     secret: LearnerRandomness
 
     def step(self, number: int, transcript: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The candidate's next sum, or its score, at its place; zeros elsewhere."""
+        """Return the candidate's next sum, or its score, at its place; zeros elsewhere."""
         learner, result = self.learner, np.zeros(self.query.shape)
         index, is_last = learner.chosen(transcript), number == self.query.steps - 1
         candidate, (planned_queries, _) = learner.candidates[index], self.query.sums[index]
@@ -255,7 +257,7 @@ class _Run:
         return result
 
     def _score(self, model: Any) -> float:
-        """The sum of 1 - 2 l over records: more is better."""
+        """Return the sum of 1 - 2 l over records: more is better."""
         loss = total_loss(model, self.records, self.public.domain, self.learner.clip)
         return math.ldexp(len(self.records) * (1 << -LOSS_UNIT) - 2 * loss, LOSS_UNIT)
 
@@ -272,7 +274,7 @@ class BestRunBound(SensitivityBound):
     def about(
         self, learner: BestRun, public: Public, adjacency: Adjacency, claims: Claims
     ) -> SensitivityBound | Refused:
-        """The same, with the premises of one bound for each candidate."""
+        """Return the same, with the premises of one bound for each candidate."""
         premises: list[str] = []
         for number, (candidate, query) in enumerate(
             zip(learner.candidates, learner.sums(public), strict=True), start=1
@@ -304,7 +306,7 @@ class CandidatesBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: BestRun, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """The theorem above, for all transcripts."""
+        """Return the theorem above, for all transcripts."""
         relation, moved = ByRelation(add_remove=1.0, replace_one=2.0).under(adjacency)
         return Sensitivity(
             value=moved,
@@ -319,7 +321,9 @@ class CandidatesBound(SensitivityBound):
 def _own_claim(
     candidate: SummingLearner, query: SumQuery, public: Public, adjacency: Adjacency, claims: Claims
 ) -> Any:
-    """A claim of the candidate's first bound that covers the run's relation, or a refusal."""
+    """Return a claim of the candidate's first bound that covers the run's relation, or a
+    refusal.
+    """
     refusals = []
     for name, bound in claims.of_learner(candidate):
         # One that withholds the number of records would have its candidate plan without it.
@@ -342,5 +346,5 @@ class ChosenNetwork(ChosenModel):
     model: ScoringProbabilityModel
 
     def probabilities(self, table: Table) -> NDArray[Any]:
-        """The chosen model's probabilities of every class, shape (n, classes)."""
+        """Return the chosen model's probabilities of every class, shape (n, classes)."""
         return self.model.probabilities(table)

@@ -50,7 +50,9 @@ class DenseNetwork(GradientDescent):
         )
 
     def size(self, domain: Domain) -> int:
-        """One weight for each pair of units of neighbouring layers, and one for each unit."""
+        """Return one weight for each pair of units of neighbouring layers, and one for each
+        unit.
+        """
         return sum((inputs + 1) * units for inputs, units in self._shape(domain))
 
     def _shape(self, domain: Domain) -> list[tuple[int, int]]:
@@ -105,7 +107,7 @@ class DenseNetwork(GradientDescent):
 
 
 def _products(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """PRIVATE: each row times the matrix, by itself."""
+    """PRIVATE: return each row times the matrix, by itself."""
     products = np.empty((len(rows), matrix.shape[1]))
     for row, product in zip(rows, products, strict=True):
         np.matmul(row, matrix, out=product)
@@ -119,7 +121,7 @@ def _forward(rows: NDArray[np.float64], layer: NDArray[np.float64]) -> NDArray[n
 def _residuals(
     outputs: NDArray[np.float64], targets: NDArray[Any], domain: Domain
 ) -> NDArray[np.float64]:
-    """PRIVATE: the loss's slope in each output, shape (rows, outputs)."""
+    """PRIVATE: return the loss's slope in each output, shape (rows, outputs)."""
     if not domain.classes:
         return np.asarray(outputs - targets[:, None])
     # An unknown class has no indicator, and its record adds nothing in the end.

@@ -132,7 +132,7 @@ class GradientDescent(SummingLearner, Network):
 
     @abstractmethod
     def initial(self, stream: Stream, domain: Domain) -> NDArray[np.float64]:
-        """The weights before the first step, shape (size,), from public randomness."""
+        """Return the weights before the first step, shape (size,), from public randomness."""
 
     @abstractmethod
     def gradients(
@@ -146,7 +146,7 @@ class GradientDescent(SummingLearner, Network):
         """
 
     def divisor(self, domain: Domain) -> float:
-        """How many records a step sees on average, at the public number or limit.
+        """Return how many records a step sees on average, at the public number or limit.
 
         Raises:
             UnknownCountError: there is neither.
@@ -172,7 +172,7 @@ class GradientDescent(SummingLearner, Network):
         return None if self.batch is None else Poisson(probability=part)
 
     def queries(self, public: Public) -> tuple[SumQuery, ...]:
-        """The sum of gradients, once a step.
+        """Return the sum of gradients, once a step.
 
         Raises:
             ParameterError: the model or all answers together are too large.
@@ -218,7 +218,9 @@ class GradientDescent(SummingLearner, Network):
         )
 
     def resources(self, domain: Domain) -> tuple[int, int]:
-        """A block of gradients as doubles and integers, and all answers; products of a run."""
+        """Return a block of gradients as doubles and integers, and all answers; products of a
+        run.
+        """
         size, records = self.size(domain), int(self.batch or domain.at_most or 0)
         memory = size * (24 * _rows_of_block(size) + 16 * self.steps + 8 * self.bands)
         return memory, 8 * size * records * self.steps
@@ -249,14 +251,14 @@ class GradientDescent(SummingLearner, Network):
         )
 
     def ask(self, state: State) -> SumQuery | None:
-        """The sum of gradients at the present weights."""
+        """Return the sum of gradients at the present weights."""
         if state.steps == self.steps:
             return None
         stretch = {} if self.quantile is None else {"stretch": power_of_two(state.stretches)}
         return state.query.with_args({"weights": state.weights, **stretch})
 
     def update(self, state: State, answer: Answer) -> State:
-        """A step along the answer over the public divisor."""
+        """Return a step along the answer over the public divisor."""
         # Products and sums by number only: the same bits on every machine.
         solved = state.solved.after(answer.value)
         mean = solved.recent[0] / self.divisor(state.public.domain)
@@ -279,7 +281,7 @@ class GradientDescent(SummingLearner, Network):
     def _gradient(
         self, mean: NDArray[np.float64], stretches: float
     ) -> tuple[NDArray[np.float64], float]:
-        """The mean clipped gradient, and log2 of the next clip over the first."""
+        """Return the mean clipped gradient, and log2 of the next clip over the first."""
         if self.quantile is None:
             return mean, stretches
         gradient = mean[:-1] * (power_of_two(stretches) / gradient_weight(self.quantile))
@@ -297,7 +299,9 @@ class GradientDescent(SummingLearner, Network):
         return _rows_of_block(query.real_size)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> IntegerRows:
-        """PRIVATE: every record's gradient at the weights that the query says, as integers."""
+        """PRIVATE: return every record's gradient at the weights that the query says, as
+        integers.
+        """
         assert query.args is not None, "a query says its weights"
         targets = targets_of(block.labels, public.domain)
         gradients = self.gradients(query.args["weights"], block, targets, public)
@@ -312,7 +316,7 @@ class GradientDescent(SummingLearner, Network):
         return rows
 
     def model(self, state: State) -> NetworkModel:
-        """The mean of the last weights."""
+        """Return the mean of the last weights."""
         weights = state.total / self._averaged
         return NetworkModel(domain=state.public.domain, network=self, weights=weights)
 

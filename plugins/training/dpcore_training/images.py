@@ -35,7 +35,9 @@ _HEADERS = {
 
 
 def names_of(column: str, shape: Sequence[int]) -> list[str]:
-    """The columns that the numbers of an image are, row by row: COLUMN_0_0, COLUMN_0_1 and on."""
+    """Return the columns that the numbers of an image are, row by row: COLUMN_0_0, COLUMN_0_1 and
+    on.
+    """
     return ["_".join(map(str, (column, *place))) for place in np.ndindex(*shape)]
 
 
@@ -156,7 +158,7 @@ class ArraySource(ImageSource):
     labels: Path | None
 
     def parts(self) -> Sequence[Part]:
-        """PRIVATE: one part, which holds all rows.
+        """PRIVATE: return one part, which holds all rows.
 
         Raises:
             SourceError: a file is missing, is no array of numbers of the declared shape, or there
@@ -186,7 +188,7 @@ class ArrayPart(Part):
     block: int
 
     def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the declared columns, some rows at a time."""
+        """PRIVATE: yield the declared columns, some rows at a time."""
         for blocks in zip(*(head.batches(self.block) for head, _ in self.arrays), strict=True):
             yield {
                 name: rows[:, k]
@@ -217,7 +219,7 @@ class ArrayFiles(Location):
         return Path(self.npy).name
 
     def open(self, reading: Reading) -> Source:
-        """The files; they are opened when their parts are asked for.
+        """Return the files; they are opened when their parts are asked for.
 
         Raises:
             SourceError: a declared column is in neither file.
@@ -250,7 +252,7 @@ class ListSource(ImageSource):
     column: str
 
     def parts(self) -> Sequence[Part]:
-        """PRIVATE: one part, which holds all rows.
+        """PRIVATE: return one part, which holds all rows.
 
         Raises:
             SourceError: no such file, or a column that is missing or of another type.
@@ -283,7 +285,7 @@ class ListPart(Part):
     source: ListSource
 
     def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the declared columns, some rows at a time; a null list is empty cells."""
+        """PRIVATE: yield the declared columns, some rows at a time; a null list is empty cells."""
         from pyarrow import compute, parquet
 
         source, others = self.source, self.source.others
@@ -320,7 +322,7 @@ class ImageLists(Location):
         return Path(self.image_lists).name
 
     def open(self, reading: Reading) -> Source:
-        """The file; it is opened when its parts are asked for.
+        """Return the file; it is opened when its parts are asked for.
 
         Raises:
             SourceError: pyarrow is not installed.

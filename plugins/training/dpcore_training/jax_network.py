@@ -21,7 +21,7 @@ class JaxNetwork(ProgramNetwork):
     """A learner whose model is a loss of one record in JAX, for plugins to extend."""
 
     def export(self, public: Public) -> Program:
-        """The gradients of a block as StableHLO.
+        """Return the gradients of a block as StableHLO.
 
         Raises:
             ContractError: JAX is missing, or the loss is no pure function of one record that JAX

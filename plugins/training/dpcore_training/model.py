@@ -20,7 +20,7 @@ class Network(ABC):
 
     @abstractmethod
     def size(self, domain: Domain) -> int:
-        """How many weights there are."""
+        """Return how many weights there are."""
 
     @abstractmethod
     def outputs(
@@ -80,5 +80,5 @@ class NetworkModel(ShownModel):
         return softmax(self.outputs(encode_table(self.domain, table)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The weights, which are all that was released."""
+        """Return the weights, which are all that was released."""
         return {"weights": self.weights}

@@ -19,12 +19,12 @@ class ProgramBound(SensitivityBound):
     """C for a record that comes or goes, 2C for one that is replaced, with the program's digest."""
 
     def is_about(self, learner: AnyLearner) -> bool:
-        """Every `ProgramNetwork` whose sums the core adds."""
+        """Return every `ProgramNetwork` whose sums the core adds."""
         return isinstance(learner, ProgramNetwork) and sums_exactly(learner)
 
     @classmethod
     def example_learner(cls) -> JaxNetwork:
-        """A small network, which `dpcore test` examines; no run calls this.
+        """Return a small network, which `dpcore test` examines; no run calls this.
 
         Raises:
             ContractError: JAX is missing.

@@ -52,7 +52,7 @@ class ProgramNetwork(GradientDescent):
 
     @abstractmethod
     def parameters(self, stream: Stream, domain: Domain) -> Mapping[str, NDArray[np.float64]]:
-        """The weights before the first step, by numpy from public randomness.
+        """Return the weights before the first step, by numpy from public randomness.
 
         Names, their order and shapes depend on the domain only.
         """
@@ -74,7 +74,7 @@ class ProgramNetwork(GradientDescent):
 
     @abstractmethod
     def export(self, public: Public) -> Program:
-        """The program of a block's gradients, from abstract shapes.
+        """Return the program of a block's gradients, from abstract shapes.
 
         Raises:
             ContractError: the framework is missing, or cannot export the loss.
@@ -86,11 +86,11 @@ class ProgramNetwork(GradientDescent):
         return {name: np.shape(array) for name, array in parameters.items()}
 
     def size(self, domain: Domain) -> int:
-        """How many weights there are."""
+        """Return how many weights there are."""
         return sum(int(np.prod(shape)) for shape in self._template(domain).values())
 
     def initial(self, stream: Stream, domain: Domain) -> NDArray[np.float64]:
-        """All of `parameters`, one after the other.
+        """Return all of `parameters`, one after the other.
 
         Raises:
             ContractError: their shapes depend on the randomness.
@@ -114,7 +114,7 @@ class ProgramNetwork(GradientDescent):
         return unpacked
 
     def program(self, public: Public) -> Program:
-        """The exported gradients of a block, made once for asks in a row.
+        """Return the exported gradients of a block, made once for asks in a row.
 
         Raises:
             ContractError: the framework is missing, or the loss is no pure function of one record
@@ -125,7 +125,9 @@ class ProgramNetwork(GradientDescent):
         )
 
     def unexportable(self, framework: str, error: Exception) -> ContractError:
-        """What says that the author's loss could not be exported, on shapes only: one line."""
+        """Return what says that the author's loss could not be exported, on shapes only: one
+        line.
+        """
         message = f"{type(self).__name__}: {framework} cannot export its loss: {error}"
         return ContractError(message.splitlines()[0])
 

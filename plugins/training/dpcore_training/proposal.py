@@ -34,12 +34,14 @@ _SHRINK = -600  # powers of two by which a gradient is scaled whose square would
 
 
 def declared(clip: float) -> Sum:
-    """A sum of rows at most `clip` long, counted in a unit that 32-bit integers have room for."""
+    """Return a sum of rows at most `clip` long, counted in a unit that 32-bit integers have room
+    for.
+    """
     return Sum(clip=clip, exponent=math.frexp(clip)[1] - 1 - _FINE)
 
 
 def gradient_weight(quantile: float | None) -> float:
-    """a: what a gradient is multiplied by, rounded down; 1 without a count next to it."""
+    """Return a: what a gradient is multiplied by, rounded down; 1 without a count next to it."""
     if quantile is None:
         return 1.0
     return down(math.sqrt(1 - (COUNT_WEIGHT * max(quantile, 1 - quantile)) ** 2), roundings=6)
@@ -67,7 +69,7 @@ class Proposer:
         return down(max(limit - up(math.sqrt(self.size), roundings=1) / 2, 0.0), roundings=2)
 
     def rows(self, gradients: Iterable[NDArray[np.floating]], count: int) -> IntegerRows:
-        """PRIVATE: the rows of `count` gradients, each a function of its gradient only.
+        """PRIVATE: return the rows of `count` gradients, each a function of its gradient only.
 
         A gradient that is not finite becomes zeros.
         """

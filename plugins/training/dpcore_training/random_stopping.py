@@ -98,7 +98,9 @@ class RandomStopping(Mechanism):
         return attrs.evolve(self, noise_multiplier=scale)
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """The best of K runs, each a Gaussian of the largest mu that a candidate's run has."""
+        """Return the best of K runs, each a Gaussian of the largest mu that a candidate's run
+        has.
+        """
         runs, squares = _runs(query), []
         score_mu = _mu(self._noise(1, runs.score), 1, sensitivity)
         for queries, size in {*runs.sums}:
@@ -116,7 +118,7 @@ class RandomStopping(Mechanism):
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
     ) -> NDArray[Any]:
-        """The transcript of the best run.
+        """Return the transcript of the best run.
 
         Raises:
             ContractError: the query is of another kind, or the value is no process.
@@ -135,7 +137,7 @@ class RandomStopping(Mechanism):
         return _Runs(sums=sums, score=score)
 
     def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
-        """PRIVATE: the best transcript of one run of every candidate, without noise."""
+        """PRIVATE: return the best transcript of one run of every candidate, without noise."""
         runs = _runs(query)
         process = runs.process(value)
         exact = _Runs(sums=(_exact,) * len(runs.sums), score=_exact)
@@ -185,24 +187,24 @@ class _Runs:
 
 
 def _vector(size: int) -> Query:
-    """What the noise of one sum, or of a score, is for."""
+    """Return what the noise of one sum, or of a score, is for."""
     return Query(name="part of a run", shape=(size,), distance=Distance.L2)
 
 
 def _mu(gaussian: Gaussian, size: int, sensitivity: Sensitivity) -> float:
-    """What one vector costs."""
+    """Return what one vector costs."""
     mu = gaussian.event(_vector(size), sensitivity).claims.mu
     assert mu is not None, "Gaussian noise of a plain sensitivity"
     return mu
 
 
 def _exact(value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-    """PRIVATE: the value as it is, for the operator's comparison only."""
+    """PRIVATE: return the value as it is, for the operator's comparison only."""
     return value
 
 
 def _runs(query: Query) -> RunsQuery:
-    """The query, if it is about runs of candidates.
+    """Return the query, if it is about runs of candidates.
 
     Raises:
         ContractError: it is not.

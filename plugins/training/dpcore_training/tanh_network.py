@@ -29,7 +29,7 @@ class TanhNetwork(JaxNetwork):
         return {"first": first, "second": np.zeros((self.units, domain.classes or 1))}
 
     def output(self, parameters: Parameters, row: Any) -> Any:
-        """A logit for each class, or one number."""
+        """Return a logit for each class, or one number."""
         import jax.numpy as jnp
 
         return jnp.tanh(row @ parameters["first"]) @ parameters["second"]

@@ -24,7 +24,7 @@ class TorchNetwork(ProgramNetwork):
     """A learner whose model is a loss of one record in PyTorch, for plugins to extend."""
 
     def export(self, public: Public) -> Program:
-        """The gradient of a record as a graph of PyTorch's operations.
+        """Return the gradient of a record as a graph of PyTorch's operations.
 
         Raises:
             ContractError: PyTorch is missing, or the loss is no pure function of one record that

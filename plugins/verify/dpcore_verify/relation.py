@@ -46,7 +46,7 @@ class Relation:
         return plain if self.unit == "record" else "replace_row"
 
     def covers(self, name: str) -> bool:
-        """Whether a claim about this relation holds for the one that goes by a name."""
+        """Return whether a claim about this relation holds for the one that goes by a name."""
         replaces = name.startswith(("replace_one", "replace_label", "replace_features("))
         is_of_record = replaces and " of " not in name
         return name == self.name or (is_of_record and self.name in ("replace_one", "replace_row"))

@@ -72,7 +72,9 @@ def together(event: Event, count: int, mu: float = 0.0) -> dict[Event, int]:
 
 
 def attaining(event: Event) -> Event | None:
-    """What one pair attains and is nowhere lossier than the event; None where none is known."""
+    """Return what one pair attains and is nowhere lossier than the event; None where none is
+    known.
+    """
     if isinstance(event, ExponentialMechanismEvent):
         half = down(0.5 * event.epsilon_0, roundings=2)
         return RandomizedResponseEvent(epsilon=half, classes=2, adjacency=event.adjacency)

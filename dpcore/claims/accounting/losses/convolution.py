@@ -182,7 +182,9 @@ class Composed:
     slack: float
 
     def epsilon_above(self, delta: float) -> float:
-        """An epsilon whose delta is certainly at most `delta`; infinite where there is none."""
+        """Return an epsilon whose delta is certainly at most `delta`; infinite where there is
+        none.
+        """
         # Mass above the window counts as delta in full, untilted at the window's upper edge.
         tail = self.saddle.log_moment - self.saddle.tilt * self.saddle.high + self.relative
         outside = self.saddle.above * math.exp(min(tail, 700.0))

@@ -269,7 +269,9 @@ def _measure_above(knots: Array, curve: Array, step: float) -> Masses:
 def _measure_below(
     event: Event, direction: Direction, extent: Extent, step: float, above: Array
 ) -> Masses | None:
-    """The measure from below; `above` holds upper ends at the knots up to the extent's top."""
+    """Return the measure from below; `above` holds upper ends at the knots up to the extent's
+    top.
+    """
     if step > _WIDEST:
         return None
     # An anchored curve ends at its largest loss: a line below it there makes the last interval.
@@ -366,12 +368,12 @@ class _LastLine:
     slope: float
 
     def height(self, loss: float) -> float:
-        """Its value over the level at a loss, rounded down."""
+        """Return its value over the level at a loss, rounded down."""
         return self.slope * math.exp(self.top) * -math.expm1(loss - self.top) * (1 - gamma(128))
 
 
 def _last_line(event: Event, direction: Direction, extent: Extent, step: float) -> _LastLine | None:
-    """A secant close to the anchor, lowered below the curve.
+    """Return a secant close to the anchor, lowered below the curve.
 
     Outside its two points an extended chord lies below a convex function; between them the curve is
     below the chord by at most twice what it is in the middle.

@@ -75,7 +75,7 @@ class AutoAccountant(Accountant):
         return ends, refusals
 
     def _ends(self, delta: float) -> dict[str, Interval]:
-        """The intervals that matter.
+        """Return the intervals that matter.
 
         Raises:
             NoClaimError: no method has one.
@@ -101,13 +101,13 @@ class AutoAccountant(Accountant):
         return ends
 
     def _select(self, *names: str) -> "AutoAccountant":
-        """The same with these methods only."""
+        """Return the same with these methods only."""
         return attrs.evolve(
             self, methods={name: self.methods[name] for name in names if name in self.methods}
         )
 
     def _slow_methods(self, delta: float, numerical: Interval | None) -> tuple[str, ...]:
-        """The slow methods that may improve on the numerical one's answer.
+        """Return the slow methods that may improve on the numerical one's answer.
 
         Numerical composition of all curves is as tight as its grid: adding up epsilons uses less of
         the same curves, and where one pair attains them, so do Rényi divergences.

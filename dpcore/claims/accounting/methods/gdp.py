@@ -68,7 +68,7 @@ class GdpAccountant(Accountant):
 
 
 def _root(square: Fraction) -> float:
-    """The root of a square to within 2 u, whatever the size of the square."""
+    """Return the root of a square to within 2 u, whatever the size of the square."""
     if square == 0:
         return 0.0
     halves = (square.numerator.bit_length() - square.denominator.bit_length()) // 2

@@ -55,7 +55,9 @@ Array = NDArray[np.float64]
 
 
 def wanted_width(width: float, epsilon: float) -> float:
-    """The width to aim at where epsilon is about this, of one that is wanted between 1 and 20."""
+    """Return the width to aim at where epsilon is about this, of one that is wanted between 1 and
+    20.
+    """
     return width * max(min(1.0, epsilon), epsilon / 20) if epsilon > 0 else width
 
 
@@ -134,7 +136,9 @@ class Search:
         return np.concatenate(epsilons), np.minimum.accumulate(np.concatenate(heights))
 
     def _lower(self, delta: float) -> float:
-        """What the events, as one pair attains them, cost without those of which none is known."""
+        """Return what the events, as one pair attains them, cost without those of which none is
+        known.
+        """
         # Two events with one pair count once: leaving out events is post-processing.
         spent = self.spent.items()
         attained = {pair: n for event, n in spent if (pair := attaining(event)) is not None}
@@ -148,7 +152,9 @@ class Search:
             return 0.0
 
     def _merge_gaussians(self, sign: int) -> Spent:
-        """All Gaussian events as one, its mu moved by the sum's rounding error; others together."""
+        """Return all Gaussian events as one, its mu moved by the sum's rounding error; others
+        together.
+        """
         squares = 0.0
         merged: Spent = {}
         for event, count in self.spent.items():
@@ -211,7 +217,7 @@ class Search:
         return Extent.between(event, direction, find_diameter(direction), find_diameter(reverse))
 
     def _interval(self, aim: "_Aim", rival: Interval | None = None) -> Interval:
-        """One direction: a first step, and a finer one where the interval is too wide.
+        """Return one direction: a first step, and a finer one where the interval is too wide.
 
         Args:
             rival: The other direction's interval, if known: an upper end at most that one's
@@ -314,11 +320,11 @@ class _Aim:
     shifts: tuple[float, float]
 
     def composed(self, groups: list[Group], step: float) -> Composed:
-        """The composition around the tilt."""
+        """Return the composition around the tilt."""
         return compose(groups, Saddle.of(groups, self.tilt, self.shifts), step)
 
     def first_step(self, width_for: Callable[[float], float]) -> float:
-        """A step at which the interval should be about `width_for(epsilon)` wide."""
+        """Return a step at which the interval should be about `width_for(epsilon)` wide."""
         copies = sum(self.above.values())
         guess = math.sqrt(width_for(self.implied) / (_GAP * copies * (self.tilt + 1)))
         deviation = math.sqrt(max(variance(self.rough, self.tilt), 0.0))
@@ -326,13 +332,14 @@ class _Aim:
         return _round_down(min(guess, max(deviation / 16, width_for(self.implied) / (4 * copies))))
 
     def least_step(self) -> float:
-        """The step at which the window takes half the cells allowed, or an event many."""
+        """Return the step at which the window takes half the cells allowed, or an event many."""
         saddle = Saddle.of(self.rough, self.tilt, self.shifts)
         longest = max(group.masses.last - group.masses.first for group in self.rough)
         return max(2 * (saddle.high - saddle.low) / _WIDEST_WINDOW, longest / _MOST_MASSES)
 
     def aligned(self, step: float) -> float:
-        """The largest step up to `step` that divides the range of the commonest anchored event.
+        """Return the largest step up to `step` that divides the range of the commonest anchored
+        event.
 
         Its smallest loss, often of positive probability, then lies on the grid as its largest does.
         """

@@ -92,7 +92,7 @@ class IntegerDistribution:
         )
 
     def sample(self, count: int, stream: Stream) -> NDArray[np.int64]:
-        """What `draw` draws, once it is known to be one integer for each coordinate."""
+        """Return what `draw` draws, once it is known to be one integer for each coordinate."""
         values = self.draw(count, stream)
         need(
             values.shape == (count,) and values.dtype == np.int64,
@@ -103,7 +103,8 @@ class IntegerDistribution:
         return values
 
     def event(self, shift: int, dimension: int, adjacency: Adjacency) -> Event:
-        """The claim for `dimension` coordinates that move by at most `shift` together, in l1.
+        """Return the claim for `dimension` coordinates that move by at most `shift` together, in
+        l1.
 
         Raises:
             ParameterError: the tables would be too large.
@@ -117,7 +118,7 @@ class IntegerDistribution:
         return PureEvent(epsilon=epsilon, adjacency=adjacency)
 
     def noise_distribution(self, step: float, rounding: float) -> TabulatedDistribution:
-        """The distribution of the noise on one number, in steps of that size."""
+        """Return the distribution of the noise on one number, in steps of that size."""
         # 0 has one sign, and what repeats it two
         start = max(1, self.start)
         cutoff = start + self.period
@@ -193,7 +194,7 @@ class IntegerDistribution:
         return float((logs - lowest)[shift : logs.size - shift].max()) + error
 
     def _curve(self, shift: int, adjacency: Adjacency) -> CurveEvent:
-        """The largest of the curves of all shifts up to `shift`, at knots."""
+        """Return the largest of the curves of all shifts up to `shift`, at knots."""
         cutoff = self.start + shift + self.period
         logs, error = self._log_weights(cutoff + shift)
         places = np.arange(-cutoff, cutoff + 1)
@@ -282,13 +283,13 @@ class AdditiveNoise(LaplaceNoise):
         """
 
     def grid(self, query: Query, sensitivity: AnySensitivity) -> Grid:
-        """A coarser grid than others have, so that the law's tables are small."""
+        """Return a coarser grid than others have, so that the law's tables are small."""
         return Grid.for_release(sensitivity.smallest, query.real_size, sensitivity.distance, 50)
 
     def distribution_of(
         self, query: Query, sensitivity: Sensitivity
     ) -> tuple[IntegerDistribution, int]:
-        """The law for a query, and by how many steps its statistic moves at most.
+        """Return the law for a query, and by how many steps its statistic moves at most.
 
         Raises:
             ParameterError: the sensitivity is too far from 1 for a grid.
@@ -304,7 +305,7 @@ class AdditiveNoise(LaplaceNoise):
         return self.distribution(shift, drawable(scale)), shift
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """The claim of the law, for so many coordinates and steps.
+        """Return the claim of the law, for so many coordinates and steps.
 
         Raises:
             ParameterError: its tables would be too large, or no grid fits.
@@ -313,7 +314,7 @@ class AdditiveNoise(LaplaceNoise):
         return distribution.event(shift, query.real_size, sensitivity.adjacency)
 
     def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> TabulatedDistribution:
-        """The law itself; on the grid, half a step of rounding is added."""
+        """Return the law itself; on the grid, half a step of rounding is added."""
         distribution, _ = self.distribution_of(query, sensitivity)
         step = 1.0 if query.values == "integers" else self.grid(query, sensitivity).step
         return distribution.noise_distribution(

@@ -15,7 +15,7 @@ def laplace(count: int, stream: Stream) -> NDArray[np.float64]:
 
 
 def gamma(shapes: NDArray[np.float64], stream: Stream) -> NDArray[np.float64]:
-    r"""One independent Gamma(shape, 1) draw for every entry of `shapes`, each > 0.
+    r"""Return one independent Gamma(shape, 1) draw for every entry of `shapes`, each > 0.
 
     With d = shape - 1/3 and x normal, d(1 + w)^3 for :math:`w = x/\sqrt{9d}` is accepted with
     probability :math:`\exp(x^2/2 + d(3\log(1+w) - 3w - 3w^2 - w^3))`; for shapes below 1, a draw of
@@ -52,7 +52,7 @@ def gamma(shapes: NDArray[np.float64], stream: Stream) -> NDArray[np.float64]:
 
 
 def direction(dimension: int, stream: Stream) -> NDArray[np.float64]:
-    """A uniform point on the unit sphere, shape (dimension,)."""
+    """Return a uniform point on the unit sphere, shape (dimension,)."""
     while True:
         point = stream.normal(dimension)
         if (length := float(np.linalg.norm(point))) > 0:

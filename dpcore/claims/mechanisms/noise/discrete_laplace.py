@@ -24,7 +24,7 @@ from dpcore.randomness import Stream
 def floored_distribution(
     scale: Fraction | float, count: int, *, steps: int | None = None
 ) -> Callable[[int, Stream], NDArray[np.int64]]:
-    """A sampler of floor(X), for X of density exp(-|x|/scale)/(2 scale); independent draws.
+    """Return a sampler of floor(X), for X of density exp(-|x|/scale)/(2 scale); independent draws.
 
     Its tables, which suit `count` draws at a time, depend on the scale only.
 
@@ -61,7 +61,8 @@ def _within(
 
 
 def laplace_distribution(scale: Fraction | float, count: int) -> Magnitudes:
-    """The law of |z|, with tables that suit `count` draws at a time; its `symmetric` draws z.
+    """Return the law of |z|, with tables that suit `count` draws at a time; its `symmetric` draws
+    z.
 
     Args:
         scale: t above; a float means the rational number it is.

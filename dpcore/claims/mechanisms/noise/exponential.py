@@ -195,7 +195,7 @@ class FixedRate:
 
 
 def settle(uniform: int, x: Fraction, stream: Stream) -> bool:
-    """Whether U < exp(-x), for a U in [0, 1) whose first 32 bits are `uniform`. Exact."""
+    """Return whether U < exp(-x), for a U in [0, 1) whose first 32 bits are `uniform`. Exact."""
     bits = TRIAL_BITS
     while True:
         # U lies in [uniform, uniform + 1) / 2^bits, which more bits narrow until it is on one side
@@ -234,7 +234,7 @@ class BernoulliExp:
         return fixed, np.uint64(fixed.margin)
 
     def toss(self, n: NDArray[np.int64], stream: Stream) -> NDArray[np.bool_]:
-        """One coin for each n, any shape.
+        """Return one coin for each n, any shape.
 
         Raises:
             ValueError: some n is negative.

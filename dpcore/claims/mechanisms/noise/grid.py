@@ -52,7 +52,8 @@ class Grid:
     def for_release(
         cls, unit: float, dimension: int, distance: Distance, fineness: int = _FINENESS
     ) -> "Grid":
-        """The coarsest grid whose rounding adds at most 1/`fineness` of the sensitivity `unit`.
+        """Return the coarsest grid whose rounding adds at most 1/`fineness` of the sensitivity
+        `unit`.
 
         Raises:
             ParameterError: `unit` is so small or so large that the grid would leave the floats.
@@ -83,7 +84,7 @@ class Grid:
         )
 
     def round(self, coordinates: NDArray[np.float64] | Exact) -> NDArray[np.int64]:
-        """The nearest numbers of steps, flat where they are `Exact`, clamped to +-2^62.
+        """Return the nearest numbers of steps, flat where they are `Exact`, clamped to +-2^62.
 
         Exact integers are rounded once, ties to even, so that no float lies between a sum and its
         steps. Infinities are clamped; NaN is not accepted here: mechanisms check for it before.
@@ -111,7 +112,7 @@ def wrapped(steps: Any) -> Any:
 
 
 def _rounding(dimension: int, distance: Distance) -> Fraction:
-    """How many steps rounding may add between two neighbours; rounded up."""
+    """Return how many steps rounding may add between two neighbours; rounded up."""
     # each coordinate of either neighbour moves by half a step, so they part by up to one step
     if distance is Distance.L1:
         return Fraction(dimension)

@@ -64,7 +64,7 @@ class Magnitudes:
 
     @classmethod
     def for_draws(cls, rate: Fraction, power: Literal[1, 2], count: int) -> "Magnitudes":
-        """The law, with blocks that suit `count` draws."""
+        """Return the law, with blocks that suit `count` draws."""
         return cls(rate=rate, power=power, fine=count > _FEW)
 
     def __attrs_post_init__(self) -> None:
@@ -129,7 +129,9 @@ class Magnitudes:
         return np.cumsum(inside) - inside, inside > 0
 
     def _block(self, word: int, stream: Stream) -> int:
-        """The block of a uniform number whose first 64 bits are `word`, by as many as it takes."""
+        """Return the block of a uniform number whose first 64 bits are `word`, by as many as it
+        takes.
+        """
         uniform, bits = word, 64
         while True:
             before = 0
@@ -145,7 +147,7 @@ class Magnitudes:
     def _blocks(
         self, words: NDArray[np.uint64], stream: Stream
     ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """A block per word, and which of them `_block` had to settle."""
+        """Return a block per word, and which of them `_block` had to settle."""
         if words.size <= _FEW:
             return self._settle(
                 np.searchsorted(self._thresholds, words, side="right"), words, stream
@@ -163,7 +165,9 @@ class Magnitudes:
     def _settle(
         self, counts: NDArray[np.int64], words: NDArray[np.uint64], stream: Stream
     ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """The block of each word, from `counts` of thresholds up to it; and which words tied."""
+        """Return the block of each word, from `counts` of thresholds up to it; and which words
+        tied.
+        """
         # a word equal to a threshold's first 64 bits lies on neither side of it yet
         tied = np.flatnonzero((counts > 0) & (self._thresholds.take(counts - 1) == words))
         for i in tied:
@@ -254,7 +258,8 @@ class Magnitudes:
 
 
 def gaussian_distribution(width: Fraction | float, count: int) -> Magnitudes:
-    """The law of |z|, with tables that suit `count` draws at a time; its `symmetric` draws z.
+    """Return the law of |z|, with tables that suit `count` draws at a time; its `symmetric` draws
+    z.
 
     Args:
         width: In (0, 2^53]; a float means the rational number it is.

@@ -44,7 +44,7 @@ class Executed(Mechanism):
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
     ) -> NDArray[Any]:
-        """The noisy value, by `prepared`.
+        """Return the noisy value, by `prepared`.
 
         Raises:
             ContractError: `value` is not a finite statistic of the query's shape, or of its kind.
@@ -53,7 +53,7 @@ class Executed(Mechanism):
         return self.prepared(query, sensitivity)(value, query, noise)
 
     def grid(self, query: Query, sensitivity: AnySensitivity) -> Grid:
-        """The grid of one query, for laws that round to one; the plan fixes it."""
+        """Return the grid of one query, for laws that round to one; the plan fixes it."""
         grid = Grid.for_release(sensitivity.smallest, query.real_size, sensitivity.distance)
         if not isinstance(query, SumQuery) or query.bands is None:
             return grid
@@ -63,7 +63,7 @@ class Executed(Mechanism):
 
     @abstractmethod
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """The executor; raises `ReleaseError` where the noise is wider than 2^53 steps."""
+        """Return the executor; raises `ReleaseError` where the noise is wider than 2^53 steps."""
 
 
 @attrs.frozen(kw_only=True)
@@ -80,7 +80,7 @@ class LaplaceNoise(Executed):
 
 
 def drawable(width: Width) -> Width:
-    """The same width, in steps, where integer draws of it are exact.
+    """Return the same width, in steps, where integer draws of it are exact.
 
     Raises:
         ReleaseError: it is above 2^53.
@@ -99,7 +99,7 @@ class OnGrid:
     halves: int = 0
 
     def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-        """A multiple of the grid's step, or an odd one of half of it."""
+        """Return a multiple of the grid's step, or an odd one of half of it."""
         # after the rounding all is in integers: no low bit depends on the unrounded value
         steps = self.grid.round(summed(value, query))
         steps += self.draw(steps.size, noise)

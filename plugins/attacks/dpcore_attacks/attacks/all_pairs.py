@@ -55,8 +55,8 @@ class Candidates:
     def distant_configurations(
         self, case: Case, query: Query, norm: Distance
     ) -> Iterator[Configuration]:
-        """The pairs that move the sum most distant in a norm, as neighbours of whole datasets; none
-        where the query is no exact sum, or the relation fixes a part of a record."""
+        """Yield the pairs that move the sum most distant in a norm, as neighbours of whole
+        datasets; none where the query is no exact sum, or the relation fixes a part of a record."""
         relation = case.adjacency
         if not attackable(case, query):
             return
@@ -65,7 +65,7 @@ class Candidates:
             yield self._configuration(old, new, case)
 
     def totals(self, case: Case, query: Query) -> NDArray[np.float64]:
-        """The sum of each candidate only, flat, shape (k, size); zeros where it fails."""
+        """Return the sum of each candidate only, flat, shape (k, size); zeros where it fails."""
         assert isinstance(case.learner, SummingLearner), "it is attackable"
         learner, public = copy.deepcopy(case.learner), case.public
         sums = np.zeros((len(self.raw), int(np.prod(query.shape))))
@@ -95,7 +95,7 @@ class Candidates:
 
 
 def attackable(case: Case, query: Query) -> bool:
-    """Whether the movement between any two records is that between neighbours."""
+    """Return whether the movement between any two records is that between neighbours."""
     return (
         sums_exactly(case.learner)
         and isinstance(query, SumQuery)
@@ -127,7 +127,7 @@ def distant_pairs(
 
 
 def _distances(totals: NDArray[np.float64], distance: Distance) -> NDArray[np.float64]:
-    """How far every two totals lie apart, shape (k, k); squared in l2, up to rounding."""
+    """Return how far every two totals lie apart, shape (k, k); squared in l2, up to rounding."""
     if distance is Distance.L2:
         # one product of matrices; it only ranks pairs, and what is claimed of one is fired anew
         squares = np.einsum("ij,ij->i", totals, totals)

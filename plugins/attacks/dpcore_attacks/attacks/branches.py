@@ -23,7 +23,7 @@ _MOST = 30_000  # events, after which the rest is not followed
 def followed(
     work: Callable[[], T], files: frozenset[str], *, lines: bool = False
 ) -> tuple[T, Taken]:
-    """What `work` returns, and which instructions of code in `files` ran on the way.
+    """Return what `work` returns, and which instructions of code in `files` ran on the way.
 
     Args:
         lines: Say each instruction's own line, which takes longer, in place of its code's first.
@@ -67,7 +67,7 @@ def followed(
 def lines_apart(
     works: tuple[Callable[[], object], Callable[[], object]], files: frozenset[str]
 ) -> str:
-    """The first lines of which some instructions run in one of two works only, in words.
+    """Return the first lines of which some instructions run in one of two works only, in words.
 
     Empty where the same instructions run in both.
     """

@@ -54,7 +54,7 @@ class Target:
     draw: int = 0
 
     def value(self, records: Records) -> tuple[Statistic | None, str]:
-        """The statistic, or None and what went wrong."""
+        """Return the statistic, or None and what went wrong."""
         case = self.case
         try:
             answer = compute(case.learner, self.query, records, case.public, self.secret)
@@ -92,15 +92,19 @@ class Target:
         return Shot(distance / claimed, inside, size / claimed, failure, claimed)
 
     def drawn_pair(self, pair: Pair) -> tuple[Records, Records]:
-        """What the private function sees of either neighbour: the changed record takes part."""
+        """Return what the private function sees of either neighbour: the changed record takes
+        part.
+        """
         return self._sample(pair.before, pair.changed), self._sample(pair.after, pair.changed)
 
     def drawn(self, records: Records) -> Records:
-        """What the private function sees of records none of which is out."""
+        """Return what the private function sees of records none of which is out."""
         return self._sample(records, 0)
 
     def _sample(self, records: Records, changed: int) -> Records:
-        """What the private function sees: the draw, made so that the changed record takes part."""
+        """Return what the private function sees: the draw, made so that the changed record takes
+        part.
+        """
         sampling = self.query.sampling
         if sampling is None or not len(records):
             return records
@@ -109,7 +113,7 @@ class Target:
         return draw_with(sampling, records, changed, randomness)
 
     def _claimed(self, records: Records, changed: int) -> float:
-        """The claim; of a law, for the order drawn."""
+        """Return the claim; of a law, for the order drawn."""
         if not isinstance(self.claim, SensitivityDistribution):
             return self.claim.largest
         bound, case = self.case.bound, self.case

@@ -60,7 +60,7 @@ def one_direction(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[C
 
 
 def near_duplicates(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
-    """A row next to a base row, its label flipped: what T1's projection is there for."""
+    """Yield a row next to a base row, its label flipped: what T1's projection is there for."""
     while True:
         # 0: next to a random row; 1: next to a long one; 2: on the same line, a little shorter
         kind = rng.integers(3)
@@ -89,7 +89,9 @@ def antipodal(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Confi
 
 
 def duplicates(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
-    """All rows equal, one of them taken elsewhere: far away, to zero, or its label flipped."""
+    """Yield all rows equal, one of them taken elsewhere: far away, to zero, or its label
+    flipped.
+    """
     while True:
         point = rows.directions(rng)[0] * rng.choice((1.0, 1.0, 0.3))
         targets = [point, -point, np.zeros(rows.width), rows.corners(rng, 1)[0]]
@@ -100,7 +102,7 @@ def duplicates(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Conf
 
 
 def zero_rows(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
-    """Nothing but zeros, and one row that is not."""
+    """Yield nothing but zeros, and one row that is not."""
     while True:
         first, second = rows.directions(rng)
         targets = [first, -first, second, np.zeros(rows.width)]
@@ -119,7 +121,9 @@ def corners(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configu
 
 
 def few_rows(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
-    """A few random rows, often repeated: deficient rank once they are fewer than the features."""
+    """Yield a few random rows, often repeated: deficient rank once they are fewer than the
+    features.
+    """
     while True:
         kinds = int(rng.integers(1, 5))
         labels = rng.choice((-1.0, 1.0, 0.5), kinds + 2)
@@ -158,7 +162,7 @@ def starts(
     rng: np.random.Generator,
     families: tuple[Family, ...] = FAMILIES,
 ) -> Iterator[Configuration]:
-    """Every family in turn, for ever."""
+    """Return every family in turn, for ever."""
     # in turns, so that no family is left out when the pairs run out
     return take_turns([family(rows, base, rng) for family in families])
 

@@ -50,7 +50,9 @@ class Counterexample(Shown):
     norm: str = ""
 
     def shown_summary(self) -> Summary:
-        """What was claimed, what the statistic did, and the synthetic record that changed."""
+        """Return what was claimed, what the statistic did, and the synthetic record that
+        changed.
+        """
         table = facts(
             ("query", self.query), ("claimed", self.claimed), ("moved", self.moved),
             ("found by", self.origin),
@@ -74,7 +76,7 @@ class Counterexample(Shown):
         return f"{subject}: {', '.join(changes) or 'nothing changes'}"
 
     def replay(self, case: Case) -> Shot:
-        """The same pair against the same claim, computed anew; see `target`."""
+        """Return the same pair against the same claim, computed anew; see `target`."""
         return self.target(case).fire(self.pair)
 
     def branch(self, case: Case) -> str:
@@ -85,7 +87,7 @@ class Counterexample(Shown):
         return lines_apart((lambda: target.value(before), lambda: target.value(after)), files)
 
     def target(self, case: Case) -> Target:
-        """The claim that was broken, at the ask and the randomness that broke it.
+        """Return the claim that was broken, at the ask and the randomness that broke it.
 
         Args:
             case: Learner, bound and adjacency; its size and randomness is taken from here.
@@ -255,7 +257,9 @@ def minimised(
 
 
 def _merge(configuration: Configuration, index: int) -> Configuration:
-    """The configuration without base row `index`: its records become copies of the next one."""
+    """Return the configuration without base row `index`: its records become copies of the next
+    one.
+    """
     counts = configuration.counts.copy()
     counts[(index + 1) % len(counts)] += counts[index]
     keep = np.arange(len(configuration.labels)) != index

@@ -101,7 +101,7 @@ def falsify(
 
 
 def _as_printed(claim: AnySensitivity) -> AnySensitivity:
-    """The claim as if it had been proved."""
+    """Return the claim as if it had been proved."""
     if isinstance(claim.validity, Refuted):
         return attrs.evolve(claim, validity=WorstCase())
     return claim
@@ -138,7 +138,9 @@ def _attack(
 
 
 def _weight(case: Case) -> int:
-    """How many pairs one counts for: functions of many records take the cube of their number."""
+    """Return how many pairs one counts for: functions of many records take the cube of their
+    number.
+    """
     if not isinstance(case.learner, FunctionLearner):
         return 1
     return -(-(case.domain.exact or min(case.domain.limit or 200, 200)) // _LIGHT)
@@ -272,7 +274,9 @@ class _Search:
             self._attempts.append((self._score(step, target), step, target))
 
     def _step(self, path: Path, target: Target, *, branches: bool) -> tuple[Configuration, int]:
-        """One step of a path, with a change of branch or a jump; and the evaluations it took."""
+        """Return one step of a path, with a change of branch or a jump; and the evaluations it
+        took.
+        """
         evaluations, files = 0, self._written.files
 
         def evaluate(records: Records) -> Statistic | None:
@@ -408,7 +412,7 @@ class _Search:
 
 
 def _best(attempts: Sequence[Attempt], count: int) -> list[tuple[Configuration, Target]]:
-    """The highest scores, at most two of a construction."""
+    """Return the highest scores, at most two of a construction."""
     selection: list[tuple[Configuration, Target]] = []
     # at most two of one origin, so that one family does not take all ascents
     counts: dict[str, int] = {}

@@ -68,8 +68,8 @@ def _labels(records: Records, domain: Domain) -> str:
 
 
 def are_neighbours(pair: Pair, adjacency: Adjacency) -> bool:
-    """Whether the two differ in row `changed` only, or in that person's rows from there on, and by
-    no more than the relation allows."""
+    """Return whether the two differ in row `changed` only, or in that person's rows from there on,
+    and by no more than the relation allows."""
     before, after, changed, count = pair.before, pair.after, pair.changed, pair.count
     if not (1 <= count <= adjacency.records and 0 <= changed <= len(after) - count):
         return False

@@ -15,7 +15,7 @@ from dpcore.rounding import gamma
 
 
 def kernel_distance(before: Expansion, after: Expansion) -> float:
-    """The norm of the difference, rounded down.
+    """Return the norm of the difference, rounded down.
 
     Raises:
         ValueError: they are functions of different kernels.

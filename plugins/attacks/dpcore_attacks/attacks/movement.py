@@ -18,12 +18,14 @@ ALLOWANCE = 1e-9
 
 
 def measurable(query: Query) -> bool:
-    """Whether values say the movement: in a kernel's norm only functions do, arrays do not."""
+    """Return whether values say the movement: in a kernel's norm only functions do, arrays do
+    not.
+    """
     return query.distance is not Distance.RKHS or isinstance(query, FunctionQuery)
 
 
 def movement(distance: Distance, before: Statistic, after: Statistic, changed: int) -> float:
-    """How far `after` lies from `before`.
+    """Return how far `after` lies from `before`.
 
     Args:
         changed: Position of the record that changed, for `psd_rows`.
@@ -52,13 +54,13 @@ def movement(distance: Distance, before: Statistic, after: Statistic, changed: i
 
 
 def span(before: Statistic, after: Statistic) -> float:
-    """How far the largest and the least change of an entry lie apart."""
+    """Return how far the largest and the least change of an entry lie apart."""
     difference = to_real(np.asarray(after)) - to_real(np.asarray(before))
     return float(difference.max() - difference.min())
 
 
 def length(value: Statistic) -> float:
-    """The l2 norm of an array, the kernel's norm of a function."""
+    """Return the l2 norm of an array, the kernel's norm of a function."""
     if isinstance(value, Expansion):
         return kernel_norm(value.kernel, value.points, value.coefficients)
     if isinstance(value, Process):
@@ -67,7 +69,7 @@ def length(value: Statistic) -> float:
 
 
 def _row_movement(before: NDArray[Any], after: NDArray[Any], changed: int) -> float:
-    r"""The least l2 movement of row i of F with F F^T = before, to F' with F' F'^T = after.
+    r"""Return the least l2 movement of row i of F with F F^T = before, to F' with F' F'^T = after.
 
     The other rows' span fixes one part, :math:`\Delta k^T K^+ \Delta k`; the lengths of what is
     left over, sqrt(tau) and sqrt(tau'), differ by at least their difference. Infinite when another

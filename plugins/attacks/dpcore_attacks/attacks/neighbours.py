@@ -63,7 +63,7 @@ class Pair:
 
 
 def pair_of(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> Pair:
-    """The two datasets, made to be neighbours under `adjacency`.
+    """Return the two datasets, made to be neighbours under `adjacency`.
 
     A label that may not change is kept; features that moved too far are pulled back.
     """
@@ -83,7 +83,9 @@ def pair_of(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> P
 
 
 def _person(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> Pair:
-    """One person with as many records as may be, or one row, that comes or replaces another."""
+    """Return one person with as many records as may be, or one row, that comes or replaces
+    another.
+    """
     kinds, base_size = len(configuration.counts), configuration.base_size
     count = _of_one_person(rows, adjacency, base_size)
     base = np.repeat(np.arange(kinds), configuration.counts)
@@ -114,7 +116,7 @@ def _of_one_person(rows: Rows, adjacency: Adjacency, base_size: int) -> int:
 
 
 def _with_persons(pair: Pair, base_size: int) -> Pair:
-    """The same records with their persons: every other record is a person's only one."""
+    """Return the same records with their persons: every other record is a person's only one."""
     # person 0 owns the changed rows
     base_persons = np.arange(1, base_size + 1, dtype=np.int32)
     all_persons = np.insert(base_persons, pair.changed, np.zeros(pair.count, dtype=np.int32))
@@ -127,7 +129,8 @@ def _with_persons(pair: Pair, base_size: int) -> Pair:
 
 
 def configuration_of(pair: Pair, rows: Rows) -> Configuration | None:
-    """A pair as a configuration of the domain that `rows` is about; None if it does not fit in.
+    """Return a pair as a configuration of the domain that `rows` is about; None if it does not fit
+    in.
 
     Where a domain has another exact number of records, its most frequent row gets more or fewer.
     """

@@ -54,7 +54,7 @@ class Duel:
     candidates: NDArray[np.float64]
 
     def oracle(self, function: Expansion, seed: int) -> Oracle:
-        """A fresh oracle with noise of its own."""
+        """Return a fresh oracle with noise of its own."""
         noise = SecretRandomness.rehearsal(seed).noise(0, self.query.name, 1)
         return self.mechanism.open(function, self.query, self.sensitivity, noise)
 
@@ -69,7 +69,7 @@ class Duel:
         return self.after(points) - self.before(points)
 
     def claimed(self, epsilon: float) -> float:
-        """The largest delta that the composed events allow."""
+        """Return the largest delta that the composed events allow."""
         event = self.mechanism.event(self.query, self.sensitivity)
         # all queries that are paid for, whether or not a game uses them
         composition = repeated(event, self.mechanism.query_count)
@@ -104,7 +104,9 @@ class Breach:
         return self.seen / self.claimed if self.claimed > 0 else math.inf
 
     def describe(self) -> str:
-        """The game, the delta that it certified, and the delta that is claimed there: one line."""
+        """Return the game, the delta that it certified, and the delta that is claimed there: one
+        line.
+        """
         return (
             f"{self.game}: delta >= {self.seen:.4g} was certified at epsilon={self.epsilon:g}, "
             f"{self.claimed:.4g} is claimed ({self.transcripts} transcripts)"

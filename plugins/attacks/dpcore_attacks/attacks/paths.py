@@ -145,7 +145,7 @@ def _ends(rows: Rows, size: int, rng: np.random.Generator) -> Path:
 
 
 def _group(rows: Rows, size: int, rng: np.random.Generator) -> Path:
-    """A group of a few records, or of a share, that moves past a background."""
+    """Return a group of a few records, or of a share, that moves past a background."""
     # thresholds on groups come as counts and as shares
     fraction = (
         int(rng.choice(_FEW)) if rng.integers(2) else round(float(rng.choice(_FRACTIONS)) * size)
@@ -219,7 +219,9 @@ def _spread(rows: Rows, size: int, rng: np.random.Generator) -> Path:
 def branching_step(
     path: Path, rows: Rows, adjacency: Adjacency, taken: Callable[[Records], Taken]
 ) -> Configuration | None:
-    """The neighbours between which a statistic takes another branch; None if it never seems to."""
+    """Return the neighbours between which a statistic takes another branch; None if it never seems
+    to.
+    """
 
     def follow(number: int) -> Taken:
         return taken(path.records(number, rows, adjacency))
@@ -245,7 +247,7 @@ def branching_step(
 def largest_step(
     path: Path, rows: Rows, adjacency: Adjacency, value: Value, rng: np.random.Generator
 ) -> Configuration:
-    """The neighbours to which halving leads; short paths are sometimes walked as a whole."""
+    """Return the neighbours to which halving leads; short paths are sometimes walked as a whole."""
 
     def evaluate(number: int) -> Statistic | None:
         return value(path.records(number, rows, adjacency))
@@ -306,7 +308,7 @@ def _shorten(
 
 
 def _distance(first: Statistic | None, second: Statistic | None) -> float:
-    """How far two values lie apart, roughly; a failure lies far from any value."""
+    """Return how far two values lie apart, roughly; a failure lies far from any value."""
     if first is None or second is None:
         return 0.0 if first is second else _CUTOFF
     if isinstance(first, Expansion) and isinstance(second, Expansion):

@@ -37,7 +37,7 @@ def question_points(case: Case, pair: Pair, most: int, seed: int = 0) -> NDArray
 
 
 def functions_of(case: Case, query: Query, pair: Pair) -> tuple[Expansion, ...]:
-    """What a learner of functions fits on either neighbour."""
+    """Return what a learner of functions fits on either neighbour."""
     # one value of the secret randomness for both: the functions differ by the records only
     randomness = SecretRandomness.rehearsal(0).learner(0, query.name, 1)
     values = (

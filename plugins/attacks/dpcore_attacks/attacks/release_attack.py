@@ -32,7 +32,7 @@ class ReleaseFinding:
         return self.breach.broken
 
     def to_dict(self) -> dict[str, object]:
-        """The breach as plain numbers and texts, for JSON."""
+        """Return the breach as plain numbers and texts, for JSON."""
         return {
             "release": self.release,
             "mechanism": self.mechanism,

@@ -42,11 +42,11 @@ class Rows:
         return 1.0 if plain else self.domain.label_bound
 
     def project(self, raw: NDArray[np.float64], labels: NDArray[np.float64]) -> Records:
-        """The records that raw rows with centred labels become. Shapes (k, width), (k,)."""
+        """Return the records that raw rows with centred labels become. Shapes (k, width), (k,)."""
         return project_table(self.domain, self.table(raw, labels))
 
     def table(self, raw: NDArray[np.float64], labels: NDArray[np.float64]) -> dict[str, Any]:
-        """The same rows as a user's file would hold them."""
+        """Return the same rows as a user's file would hold them."""
         table: dict[str, Any] = {}
         start = 0
         for name, column in self.domain.columns.items():
@@ -114,7 +114,9 @@ class Rows:
 
 
 def cells_of(rule: Column | Classes) -> list[Any]:
-    """A few cells that a column may hold: ends, points between, categories, and what is none."""
+    """Return a few cells that a column may hold: ends, points between, categories, and what is
+    none.
+    """
     if isinstance(rule, Texts):
         return ["a", "b" * rule.longest, "c", None]
     if not isinstance(rule, Range):
@@ -134,7 +136,7 @@ def _target(target: Range | Classes, labels: NDArray[np.float64]) -> NDArray[Any
 
 
 def _values(column: Column, raw: NDArray[np.float64]) -> NDArray[Any]:
-    """A table column in the file's units, shape (k,)."""
+    """Return a table column in the file's units, shape (k,)."""
     if isinstance(column, Categories):
         # small entries keep the last code, which is the unknown category
         codes = np.full(raw.shape[0], len(column.values), dtype=np.intp)

@@ -47,7 +47,7 @@ class Checkable(Protocol):
     """
 
     def assumption_holds(self, records: Records, learner: Any, public: Public) -> bool:
-        """Whether these records satisfy everything the bound assumes."""
+        """Return whether these records satisfy everything the bound assumes."""
 
 
 @runtime_checkable
@@ -57,12 +57,14 @@ class Pathwise(Protocol):
     def along(
         self, query: Query, learner: Any, public: Public, order: NDArray[np.intp], changed: int
     ) -> float:
-        """How far the statistic may move when row `changed` is replaced and rows are used in
+        """Return how far the statistic may move when row `changed` is replaced and rows are used in
         `order`; 0 if it is not used. Solver errors come on top."""
 
 
 def seen(query: Query, records: Records, seed: int = 0) -> Records:
-    """What a query's private function would see of synthetic records, at known randomness."""
+    """Return what a query's private function would see of synthetic records, at known
+    randomness.
+    """
     if query.sampling is None:
         return records
     randomness = SecretRandomness.rehearsal(seed)
@@ -90,7 +92,7 @@ class Case:
 
     @classmethod
     def of(cls, plan: Plan, scheduled: Scheduled) -> Self:
-        """A release of a plan, under the bound that priced it."""
+        """Return a release of a plan, under the bound that priced it."""
         return cls(
             learner=scheduled.learner,
             bound=scheduled.bound,
@@ -116,7 +118,8 @@ class Case:
         return f"{owners}, {self.adjacency}, n={size}"
 
     def claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
-        """Every planned query in each of its norms, with its bound there; or why there is none.
+        """Return every planned query in each of its norms, with its bound there; or why there is
+        none.
 
         A bound may refuse a further norm: the query's own distance by itself is needed.
         """
@@ -143,18 +146,20 @@ class Case:
         return unit_claim(query, self.learner, self.adjacency, claim)  # as pricing does it
 
     def safe_claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
-        """The claims, where any exception of the learner or the bound counts as a refusal."""
+        """Return the claims, where any exception of the learner or the bound counts as a
+        refusal.
+        """
         try:
             return self.claims()
         except Exception as error:
             return Refused(f"it raised {type(error).__name__}")
 
     def at_size(self, records: int) -> Self:
-        """The case with another number of records, or limit on it."""
+        """Return the case with another number of records, or limit on it."""
         return self._with(self.adjacency, records)
 
     def under(self, adjacency: Adjacency) -> Self:
-        """The case for another relation; a count is public exactly under replacement."""
+        """Return the case for another relation; a count is public exactly under replacement."""
         return self._with(adjacency, self.domain.at_most)
 
     def _with(self, adjacency: Adjacency, size: int | None) -> Self:
@@ -199,7 +204,7 @@ def conversation(
 
 
 def _noise_distributions(case: Case) -> dict[str, NoiseDistribution]:
-    """The noise of every query whose mechanism is calibrated, by its name."""
+    """Return the noise of every query whose mechanism is calibrated, by its name."""
     claims = case.safe_claims()
     noise_distributions: dict[str, NoiseDistribution] = {}
     for query, claim in () if isinstance(claims, Refused) else claims:
@@ -214,7 +219,7 @@ def _noise_distributions(case: Case) -> dict[str, NoiseDistribution]:
 
 
 def made_up(query: Query, rng: np.random.Generator, scale: float) -> NDArray[Any]:
-    """A random value that could be an answer to `query`."""
+    """Return a random value that could be an answer to `query`."""
     value: NDArray[Any] = scale * rng.normal(size=query.shape)
     if query.field == "complex":
         value = value + 1j * scale * rng.normal(size=query.shape)

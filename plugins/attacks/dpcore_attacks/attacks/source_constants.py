@@ -119,7 +119,7 @@ def _functions(cls: type[Any]) -> Iterator[FunctionType]:
 
 
 def _inside(function: FunctionType) -> Iterator[Any]:
-    """What its closure holds; a cell may be empty."""
+    """Yield what its closure holds; a cell may be empty."""
     for cell in function.__closure__ or ():
         with suppress(ValueError):
             yield cell.cell_contents

@@ -16,7 +16,9 @@ _SIZES = (0.0, 0.01, 0.3, 1.0, 10.0, 100.0)  # of the states that a process is t
 
 
 def steps_of(process: Process) -> NDArray[np.float64]:
-    """What the first and the last step of a process lead to from fixed states, shape (k, size)."""
+    """Return what the first and the last step of a process lead to from fixed states, shape (k,
+    size).
+    """
     directions = np.random.default_rng(0).normal(size=(len(_SIZES), *process.shape))
     return np.array(
         [
@@ -30,14 +32,14 @@ def steps_of(process: Process) -> NDArray[np.float64]:
 def compute(
     learner: AnyLearner, query: Query, records: Records, public: Public, secret: LearnerRandomness
 ) -> Statistic:
-    """The value of `query` on synthetic records."""
+    """Return the value of `query` on synthetic records."""
     value = learner.statistic(query, records, public, secret)
     # a copy: a learner may reuse its own array at the next query
     return value if isinstance(value, Expansion | Process) else np.array(value)
 
 
 def same(first: Statistic, second: Statistic) -> bool:
-    """Whether two values agree in every bit; NaN agrees with NaN."""
+    """Return whether two values agree in every bit; NaN agrees with NaN."""
     if isinstance(first, Expansion) or isinstance(second, Expansion):
         return (
             isinstance(first, Expansion)
@@ -56,5 +58,5 @@ def same(first: Statistic, second: Statistic) -> bool:
 
 
 def is_numeric(array: NDArray[Any]) -> bool:
-    """Whether it can hold a NaN or a size at all: classes may be text."""
+    """Return whether it can hold a NaN or a size at all: classes may be text."""
     return array.dtype.kind in "fcbiu"

@@ -47,7 +47,7 @@ class WorstPair:
 
 
 def worst_pair(finding: Finding, seed: int = 0) -> WorstPair | None:
-    """The finding's pair, or the worst steady one of some constructions; None without any.
+    """Return the finding's pair, or the worst steady one of some constructions; None without any.
 
     Args:
         seed: Of the constructions.
@@ -74,7 +74,7 @@ def worst_pair(finding: Finding, seed: int = 0) -> WorstPair | None:
 
 
 def _is_gram(target: Target, pair: Pair) -> bool:
-    """Whether the statistic is a symmetric matrix with a row for every record."""
+    """Return whether the statistic is a symmetric matrix with a row for every record."""
     value, _ = target.value(pair.before)
     if value is None or isinstance(value, Expansion | Process):
         return False
@@ -82,7 +82,7 @@ def _is_gram(target: Target, pair: Pair) -> bool:
 
 
 def _duplicate_pair(case: Case, target: Target, seed: int) -> WorstPair:
-    """A record that occurs twice, and one copy moved as far as the relation lets it.
+    """Return a record that occurs twice, and one copy moved as far as the relation lets it.
 
     Anyone who bounds a matrix of products by its movement by itself forgets where it is singular.
     """
@@ -107,7 +107,7 @@ def _duplicate_pair(case: Case, target: Target, seed: int) -> WorstPair:
 
 
 def _steadiest_pair(target: Target, seed: int) -> WorstPair | None:
-    """The largest ratio up to `_ENOUGH`, else the smallest above."""
+    """Return the largest ratio up to `_ENOUGH`, else the smallest above."""
     best: WorstPair | None = None
     for pair, shot, origin in islice(_constructions(target, seed, _distinct_rows, starts), _TRIED):
         # an unsteady pair would audit the rounding of a solver instead of the claim
@@ -160,7 +160,7 @@ def _value(target: Target, pair: Pair) -> NDArray[np.float64] | None:
 
 
 def _distinct_rows(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Configuration]:
-    """No row twice: where duplicates make a system singular, these leave it regular."""
+    """Yield no row twice: where duplicates make a system singular, these leave it regular."""
     for _ in range(_REGULAR if size else 0):
         labels = rng.uniform(-1, 1, size + 2)
         labels[-2:] = rng.choice((-1.0, 1.0)) * np.array([1.0, -1.0])
@@ -179,7 +179,9 @@ def _worth(ratio: float) -> float:
 
 
 def _is_steady(target: Target, pair: Pair) -> bool:
-    """Whether the statistics of both neighbours depend on the order of their records too little."""
+    """Return whether the statistics of both neighbours depend on the order of their records too
+    little.
+    """
     values = []
     for records in (pair.before, pair.after):
         (value, _), (reversed_value, _) = target.value(records), target.value(_reverse(records))

@@ -75,13 +75,13 @@ def audit_path(spec_path: Path) -> Path:
 
 
 def plan_digest(lock: Lock) -> str:
-    """What names a priced plan: spec, versions, key, sensitivities and noise."""
+    """Return what names a priced plan: spec, versions, key, sensitivities and noise."""
     # of the whole lock: another spec, version or noise is another plan, with audits of its own
     return hashlib.sha256(lock.encode()).hexdigest()
 
 
 def audited(run: RunAudit, lock: Lock, today: datetime.date) -> Audited:
-    """The entry that a file holds for one audit of the plan that `lock` names."""
+    """Return the entry that a file holds for one audit of the plan that `lock` names."""
     return Audited(
         plan=plan_digest(lock),
         date=today.isoformat(),
@@ -103,7 +103,7 @@ def audited(run: RunAudit, lock: Lock, today: datetime.date) -> Audited:
 
 
 def read_audits(path: Path) -> tuple[Audited, ...]:
-    """All audits of a file, in order; none if there is no file.
+    """Return all audits of a file, in order; none if there is no file.
 
     Raises:
         AuditFileError: it is none of these files.
@@ -117,7 +117,7 @@ def read_audits(path: Path) -> tuple[Audited, ...]:
 
 
 def of_plan(path: Path, lock: Lock) -> tuple[Audited, ...]:
-    """The audits in a file that are of exactly this plan, oldest first.
+    """Return the audits in a file that are of exactly this plan, oldest first.
 
     Raises:
         AuditFileError: as for `read_audits`.

@@ -64,12 +64,14 @@ class Audit:
         return self.claim.as_epsilon(self.claim.claimed)
 
     def at_delta(self, delta: float) -> float:
-        """The least epsilon of any (epsilon, delta) claim that the same counts do not refute."""
+        """Return the least epsilon of any (epsilon, delta) claim that the same counts do not
+        refute.
+        """
         p, q = np.array([self.measured.p]), np.array([self.measured.q])
         return max(0.0, float(likelihood_epsilon(p, q, delta)[0]))
 
     def describe(self) -> str:
-        """The claim, its verdict, and what the counts say by which score: one sentence."""
+        """Return the claim, its verdict, and what the counts say by which score: one sentence."""
         verdict = "REFUTED" if self.broken else "not refuted"
         return (
             f"{self.claim.describe()} is {verdict}: {self.claim.finding(self.measured.strength)} "

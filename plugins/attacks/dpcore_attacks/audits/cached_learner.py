@@ -27,7 +27,7 @@ class _ReadSpy:
         self._randomness, self.was_read = randomness, False
 
     def stream(self, name: str) -> Stream:
-        """The learner's stream of that name, after noting that it was asked for."""
+        """Return the learner's stream of that name, after noting that it was asked for."""
         self.was_read = True
         return self._randomness.stream(name)
 
@@ -66,7 +66,7 @@ def fixed_statistics(
 
 
 def remembering(learner: AnyLearner, fixed: Mapping[str, Any]) -> Private:
-    """The learner's private function, with what is `fixed` taken from there."""
+    """Return the learner's private function, with what is `fixed` taken from there."""
 
     def compute(query: Query, records: Records, public: Public, secret: LearnerRandomness) -> Any:
         # a query with arguments is another statistic than the one remembered

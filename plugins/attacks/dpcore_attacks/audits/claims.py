@@ -43,7 +43,9 @@ class Claim(ABC):
 
     @abstractmethod
     def strength(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The least strength that is not refuted by P(E) >= p and Q(E) <= q; -inf if any is."""
+        """Return the least strength that is not refuted by P(E) >= p and Q(E) <= q; -inf if any
+        is.
+        """
 
     @abstractmethod
     def as_epsilon(self, strength: float) -> float:
@@ -51,11 +53,11 @@ class Claim(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """The claim in one phrase."""
+        """Return the claim in one phrase."""
 
     @abstractmethod
     def finding(self, strength: float) -> str:
-        """What that strength says, in one phrase."""
+        """Return what that strength says, in one phrase."""
 
 
 @attrs.frozen(kw_only=True)
@@ -75,15 +77,15 @@ class ApproximateDP(Claim):
         return likelihood_epsilon(p, q, self.delta)
 
     def as_epsilon(self, strength: float) -> float:
-        """The strength itself, in nats, and never below 0."""
+        """Return the strength itself, in nats, and never below 0."""
         return max(0.0, strength)
 
     def describe(self) -> str:
-        """The claim as a phrase, such as `(1, 1e-05)-DP`."""
+        """Return the claim as a phrase, such as `(1, 1e-05)-DP`."""
         return f"({self.epsilon:.6g}, {self.delta:.6g})-DP"
 
     def finding(self, strength: float) -> str:
-        """The bound as a phrase, such as `epsilon >= 0.6 at delta = 1e-05`."""
+        """Return the bound as a phrase, such as `epsilon >= 0.6 at delta = 1e-05`."""
         return f"epsilon >= {_down(self.as_epsilon(strength))} at delta = {self.delta:.6g}"
 
 
@@ -100,7 +102,7 @@ class GaussianDP(Claim):
         return self.mu
 
     def strength(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The distance of two unit Gaussians that a threshold distinguishes as well."""
+        """Return the distance of two unit Gaussians that a threshold distinguishes as well."""
         return gaussian_distance(p, q)
 
     def as_epsilon(self, strength: float) -> float:
@@ -108,7 +110,7 @@ class GaussianDP(Claim):
         return gaussian_epsilon(self.delta, strength, lower=True) if strength > 0 else 0.0
 
     def describe(self) -> str:
-        """The claim as a phrase, such as `0.268-Gaussian DP`."""
+        """Return the claim as a phrase, such as `0.268-Gaussian DP`."""
         return f"{self.mu:.6g}-Gaussian DP"
 
     def finding(self, strength: float) -> str:
@@ -135,7 +137,7 @@ class Curve(Claim):
 
     @classmethod
     def of_event(cls, event: Event, delta: float) -> Curve:
-        """The curve of one event, the worse direction at each epsilon."""
+        """Return the curve of one event, the worse direction at each epsilon."""
         # a claim holds in both directions, and neither neighbour comes first
         curves = [event.curve.upper(_EPSILONS, direction) for direction in Direction]
         return cls(epsilons=_EPSILONS, deltas=np.maximum(*curves), delta=delta)
@@ -164,7 +166,9 @@ class Curve(Claim):
         return 0.0
 
     def allowed(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The largest probability that every pair allows an event of probability q, shape of q."""
+        """Return the largest probability that every pair allows an event of probability q, shape of
+        q.
+        """
         q = np.asarray(q, dtype=np.float64)[..., None]
         # each pair bounds E, and by the complement of E with the neighbours exchanged once more
         grown = self.deltas + np.exp(self.epsilons) * q
@@ -172,21 +176,23 @@ class Curve(Claim):
         return np.asarray(np.minimum(1.0, np.minimum(grown, shrunk).min(axis=-1)))
 
     def strength(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How far p lies above what is allowed, in standard deviations of a unit Gaussian."""
+        """Return how far p lies above what is allowed, in standard deviations of a unit
+        Gaussian.
+        """
         return gaussian_distance(p, self.allowed(q))
 
     def as_epsilon(self, strength: float) -> float:
-        """What the curve itself says at `delta`: a distance from a curve has no epsilon."""
+        """Return what the curve itself says at `delta`: a distance from a curve has no epsilon."""
         # the least epsilon whose delta is within the quoted one; infinity if there is none
         epsilons = self.epsilons[self.deltas <= self.delta]
         return float(epsilons.min(initial=math.inf))
 
     def describe(self) -> str:
-        """The claim as a phrase, with the number of its pairs."""
+        """Return the claim as a phrase, with the number of its pairs."""
         return f"a curve of {len(self.epsilons)} pairs"
 
     def finding(self, strength: float) -> str:
-        """How far beyond the curve, or on its allowed side, the event lies."""
+        """Return how far beyond the curve, or on its allowed side, the event lies."""
         if strength > 0:
             return f"an event is {_down(strength)} standard deviations beyond what it allows"
         return "no event was seen beyond what it allows"
@@ -219,7 +225,9 @@ def gaussian_distance(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray
 
 
 def gaussian_claim(events: Iterable[tuple[Event, int]], delta: float) -> GaussianDP | None:
-    """The Gaussian that these events (with counts) compose to, or None if any is no Gaussian."""
+    """Return the Gaussian that these events (with counts) compose to, or None if any is no
+    Gaussian.
+    """
     squared = 0.0
     for event, count in events:
         for part, times in event.parts():
@@ -237,7 +245,7 @@ def gaussian_claim(events: Iterable[tuple[Event, int]], delta: float) -> Gaussia
 def claims_of(
     events: Sequence[tuple[Event, int]], accountant: Accountant, epsilon: float, delta: float
 ) -> tuple[Claim, ...]:
-    """What is claimed of a composition: the quoted pair, and its whole curve.
+    """Return what is claimed of a composition: the quoted pair, and its whole curve.
 
     Where the composition is one Gaussian the curve is tested as that.
 

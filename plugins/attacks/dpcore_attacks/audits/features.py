@@ -54,7 +54,7 @@ class Comparison:
         before: NDArray[np.float64],
         after: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """One number each of `NAMES`, larger where `after` is likelier.
+        """Return one number each of `NAMES`, larger where `after` is likelier.
 
         Args:
             value, before, after: Real coordinates, flat.
@@ -85,7 +85,8 @@ class Comparison:
         after: NDArray[np.float64],
         noise_free: float,
     ) -> tuple[float, float, float, float]:
-        """The inner product above, `noise_free`, the least eigenvalue, the least squared distance.
+        """Return the inner product above, `noise_free`, the least eigenvalue, the least squared
+        distance.
 
         All but `noise_free` are 0 unless the statistics are symmetric matrices.
         """
@@ -101,7 +102,7 @@ class Comparison:
     def _inverse_difference(
         self, before: NDArray[np.float64], after: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The difference of the inverses, flat; empty where there is none."""
+        """Return the difference of the inverses, flat; empty where there is none."""
         shape = self._ask.query.shape
         if len(shape) != 2 or shape[0] != shape[1]:
             return np.empty(0)
@@ -115,7 +116,7 @@ class Comparison:
 
 
 def _closest(matrix: NDArray[np.float64]) -> float:
-    """The least squared distance of two rows of samples, from their matrix of products."""
+    """Return the least squared distance of two rows of samples, from their matrix of products."""
     if len(matrix) < 2:
         return 0.0
     squares = np.diag(matrix)
@@ -124,7 +125,8 @@ def _closest(matrix: NDArray[np.float64]) -> float:
 
 
 def strength(planned_query: PlannedQuery) -> float:
-    """How much one query tells: its event's mu, else a pure epsilon, else sqrt(2 rho), else 1.
+    """Return how much one query tells: its event's mu, else a pure epsilon, else sqrt(2 rho), else
+    1.
 
     It weighs asks against each other, and no claim rests on it.
     """

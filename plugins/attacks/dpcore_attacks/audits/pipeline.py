@@ -97,7 +97,9 @@ class Pipeline:
         )
 
     def draw(self, side: int, number: int) -> NDArray[np.float64]:
-        """The features of one run: 0 is `before`, 1 `after`. Equal numbers give equal runs."""
+        """Return the features of one run: 0 is `before`, 1 `after`. Equal numbers give equal
+        runs.
+        """
         # randomness of its own for each run of each neighbour: samples must be independent
         secret = SecretRandomness.rehearsal((self._seed << 40) + 2 * number + side + 1)
         records = self._pair[side]
@@ -184,11 +186,11 @@ class _Teller:
         return dict(fixed_statistics(self._scheduled.learner, records, self._public))
 
     def _flat(self, value: Any) -> NDArray[np.float64]:
-        """A value of the private function as the public's coordinates."""
+        """Return a value of the private function as the public's coordinates."""
         return to_real(np.asarray(value))
 
     def _coordinates(self, answer: Answer) -> NDArray[np.float64]:
-        """An answer's coordinates."""
+        """Return an answer's coordinates."""
         return to_real(answer.value)
 
     @property
@@ -204,7 +206,7 @@ class _Teller:
         return unargued and {*self._scheduled.queries} <= {*self._known_statistics}
 
     def remembering(self, side: int) -> Private:
-        """The private function, with what can be remembered of one neighbour."""
+        """Return the private function, with what can be remembered of one neighbour."""
         return remembering(self._scheduled.learner, self._fixed[side])
 
     def features(
@@ -227,7 +229,7 @@ class _Teller:
         return total, np.concatenate(values) if values else np.empty(0)
 
     def _neighbours(self, query: Query) -> Iterator[Records]:
-        """Both neighbours as the private function sees them, at known randomness."""
+        """Yield both neighbours as the private function sees them, at known randomness."""
         for records in self._pair:
             if query.sampling is None:
                 yield records

@@ -57,7 +57,7 @@ class RunAudit:
         return max(self.audits, key=_fraction)
 
     def to_dict(self) -> dict[str, Any]:
-        """All audits and the origin of their pair as plain data, for JSON."""
+        """Return all audits and the origin of their pair as plain data, for JSON."""
         return {
             "audits": [audit.to_dict() for audit in self.audits],
             "refuted": self.refuted,
@@ -157,7 +157,8 @@ def audit_run(
 
 
 def runs_within(plan: Plan, samples: int) -> int:
-    """How many runs so many samples of one-answer runs are worth: a run of k answers counts as k.
+    """Return how many runs so many samples of one-answer runs are worth: a run of k answers counts
+    as k.
 
     An answer of more than a hundred numbers counts as several.
     """
@@ -172,7 +173,8 @@ def runs_within(plan: Plan, samples: int) -> int:
 
 
 def affordable_runs(plan: Plan, samples: int) -> int:
-    """How many runs an audit draws if it is given none: as many as they are worth, at least fifty.
+    """Return how many runs an audit draws if it is given none: as many as they are worth, at least
+    fifty.
 
     Where questions depend on earlier answers, no statistic is the same in two runs, and every
     sample computes three: its own, and both neighbours' at its questions.
@@ -185,7 +187,7 @@ def affordable_runs(plan: Plan, samples: int) -> int:
 
 
 def plan_claims(plan: Plan) -> tuple[Claim, ...]:
-    """The quoted (epsilon, delta) and the whole curve of a plan's composition.
+    """Return the quoted (epsilon, delta) and the whole curve of a plan's composition.
 
     A paid evaluation is part of the claim and not of what is sampled: that errs towards no alarm.
     """

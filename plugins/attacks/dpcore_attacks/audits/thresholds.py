@@ -27,14 +27,14 @@ class Threshold:
     reversed: bool
 
     def hits(self, scores: NDArray[np.float64]) -> int:
-        """How many scores lie in the event."""
+        """Return how many scores lie in the event."""
         inside = scores <= self.cut if self.below else scores >= self.cut
         return int(np.count_nonzero(inside))
 
     def ordered(
         self, before: NDArray[np.float64], after: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The neighbour under which the event is likelier first."""
+        """Return the neighbour under which the event is likelier first."""
         return (after, before) if self.reversed else (before, after)
 
 
@@ -85,7 +85,8 @@ def choose(
     error: float,
     testing: int,
 ) -> tuple[Threshold, float]:
-    r"""The threshold with the largest strength to be expected of `testing` fresh samples a side.
+    r"""Return the threshold with the largest strength to be expected of `testing` fresh samples a
+    side.
 
     A count k of n here predicts a frequency in the test whose variance is that of :math:`nt/(n+t)`
     samples: the strength at that many, with half a hit added to the unlikely side, is compared.

@@ -142,7 +142,7 @@ def attack(
 
 
 def check_pairs(neighbours: Sequence[Pair], relation: Adjacency) -> bool:
-    """Whether every pair could be checked.
+    """Return whether every pair could be checked.
 
     Raises:
         ParameterError: there is none, or one is no pair of neighbours.
@@ -184,7 +184,9 @@ def _counts(claim: Claim, draws: int, pairs: int, error: float) -> tuple[int, in
 
 
 def _can_refute(claim: Claim, draws: int, error: float) -> bool:
-    """Whether an event that always comes under one neighbour and never under the other would."""
+    """Return whether an event that always comes under one neighbour and never under the other
+    would.
+    """
     tested = draws - draws // 2
     p, q = at_least(tested, tested, error / 2), at_most(0, tested, error / 2)
     return bool(claim.strength(p, q) > claim.claimed)

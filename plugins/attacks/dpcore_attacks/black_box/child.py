@@ -16,7 +16,7 @@ from typing import Any
 
 
 def tagged(part: Any) -> dict[str, Any]:
-    """A value that JSON does not know, as one that it does."""
+    """Return a value that JSON does not know, as one that it does."""
     if isinstance(part, set | frozenset):
         return {"set": sorted(map(repr, part))}
     if isinstance(part, bytes):
@@ -36,7 +36,7 @@ _DISTANCES = {
 
 
 def stated_claim(subject: Any, request: tuple[str, float | None, float]) -> dict[str, float]:
-    """What an object of another library says that it claims: epsilon and delta, or rho.
+    """Return what an object of another library says that it claims: epsilon and delta, or rho.
 
     That is an OpenDP measurement by its map, what has `get_epsilon` (an Opacus engine, an
     accountant), an event of dp-accounting by its accountant for the relation, a plan of

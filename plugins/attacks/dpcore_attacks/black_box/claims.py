@@ -50,7 +50,8 @@ class ClaimUnderTest:
 def claims(
     *, epsilon: float | None = None, mu: float | None = None, delta: float = 0.0, **options: Any
 ) -> Callable[[Release], Callable[[], None]]:
-    """A decorator: the test attacks the claim that its function makes, and fails if it is refuted.
+    """Return a decorator: the test attacks the claim that its function makes, and fails if it is
+    refuted.
 
     The decorated function takes the records of one neighbour, and returns what is published.
 
@@ -83,7 +84,7 @@ def claims(
 def read_claim(
     subject: Any, relation: Adjacency, distance: float | None = None, delta: float = 1e-6
 ) -> Claim:
-    """The claim that another library's object makes itself: see `child.stated_claim`.
+    """Return the claim that another library's object makes itself: see `child.stated_claim`.
 
     Args:
         subject: An OpenDP measurement, an Opacus engine, an event of dp-accounting, a model or
@@ -110,7 +111,7 @@ def read_claim(
 
 
 def claim_of(*, epsilon: float | None = None, mu: float | None = None, delta: float = 0.0) -> Claim:
-    """The claim that these numbers make.
+    """Return the claim that these numbers make.
 
     Raises:
         ParameterError: not one of epsilon and mu, or a number out of range.

@@ -65,19 +65,21 @@ class Columns:
         return cls(rules, tuple(names))
 
     def rows(self, words: Sequence[Word]) -> NDArray[np.float64]:
-        """One row a word, all finite; shape (n, number of names)."""
+        """Return one row a word, all finite; shape (n, number of names)."""
         return np.hstack([rule(words) for rule in self.rules])
 
 
 def _by_ratio(before: Sequence[Word], after: Sequence[Word], key: Callable[[Word], str]) -> Rule:
-    """The log-ratio of how often a text came under either neighbour; 0 of one that never came."""
+    """Return the log-ratio of how often a text came under either neighbour; 0 of one that never
+    came.
+    """
     first, second = Counter(map(key, before)), Counter(map(key, after))
     ratios = {text: math.log((first[text] + 1) / (second[text] + 1)) for text in first | second}
     return lambda words: np.array([[ratios.get(key(word), 0.0)] for word in words])
 
 
 def _matrix(words: Sequence[Word], path: str, length: int) -> NDArray[np.float64]:
-    """The numbers at a path, shape (n, length), NaN where there is none."""
+    """Return the numbers at a path, shape (n, length), NaN where there is none."""
     matrix = np.full((len(words), length), np.nan)
     for row, word in enumerate(words):
         numbers = word.numbers.get(path)
@@ -87,7 +89,7 @@ def _matrix(words: Sequence[Word], path: str, length: int) -> NDArray[np.float64
 
 
 def _finite(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """No NaN and nothing that overflows when it is squared and added up."""
+    """Return no NaN and nothing that overflows when it is squared and added up."""
     return np.clip(np.nan_to_num(matrix, nan=0.0), -_LARGEST, _LARGEST)
 
 
@@ -125,7 +127,7 @@ def _of_numbers(
 def _sensitive_places(
     before: Sequence[Word], after: Sequence[Word], path: str, length: int
 ) -> list[int]:
-    """All coordinates, or as many as become columns, those first whose ranks differ most."""
+    """Return all coordinates, or as many as become columns, those first whose ranks differ most."""
     if length <= _WIDEST:
         return list(range(length))
     first, second = (_finite(_matrix(words, path, length)) for words in (before, after))
@@ -145,7 +147,7 @@ def _summary(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _by_bins(before: Sequence[Word], after: Sequence[Word], path: str, length: int) -> Rule:
-    """The sum over coordinates of the log-ratios of their bins, cut at quantiles."""
+    """Return the sum over coordinates of the log-ratios of their bins, cut at quantiles."""
     pair = [_finite(_matrix(words, path, length)) for words in (before, after)]
     cuts = np.quantile(np.vstack(pair), np.linspace(0, 1, _BINS), axis=0)
     ratios = np.zeros((2 * len(cuts) + 1, length))
@@ -168,6 +170,6 @@ def _by_bins(before: Sequence[Word], after: Sequence[Word], path: str, length: i
 
 
 def _bin(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.intp]:
-    """An even number between two cuts, an odd one at a cut."""
+    """Return an even number between two cuts, an odd one at a cut."""
     left, right = np.searchsorted(cuts, values, "left"), np.searchsorted(cuts, values, "right")
     return np.asarray(left + right)

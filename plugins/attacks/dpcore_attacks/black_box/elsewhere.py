@@ -56,7 +56,7 @@ class Elsewhere:
         self._reply()
 
     def __call__(self, records: Any) -> Any:
-        """What the function answers; an exception of the class's name where it raised one.
+        """Return what the function answers; an exception of the class's name where it raised one.
 
         Raises:
             NoAnswerError: the process ended, or an answer cannot be sent.

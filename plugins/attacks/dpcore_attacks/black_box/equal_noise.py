@@ -80,7 +80,7 @@ class EqualNoiseReport(Report):
         return 1 if self.contradictions else super().exit_code
 
     def describe(self) -> str:
-        """The verdict, what differed, and what is contradicted, a line each."""
+        """Return the verdict, what differed, and what is contradicted, a line each."""
         lines = [self.title() + (f": {self.reason}" if self.reason else "")]
         if not self.reason:
             lines.append(
@@ -173,7 +173,9 @@ class _Runner:
     public: Callable[[Any], Any] | None
 
     def run(self, records: Any, given: Sequence[Row] | None = None) -> tuple[Word, Tape]:
-        """The answer and its tape; an exception is an answer, and so is another order of calls."""
+        """Return the answer and its tape; an exception is an answer, and so is another order of
+        calls.
+        """
         tape = Tape(given)
         try:
             with tape.around(self.noise):
@@ -198,7 +200,7 @@ class _Trial:
 
 
 def _trial(runner: _Runner, pair: Pair, tapes: int) -> _Trial:
-    """All tapes of one pair."""
+    """Return all tapes of one pair."""
     differing, calls, reason, strays = 0, 0, "", False
     sentences: dict[str, float] = {}
     places: list[set[tuple[str, int]]] | None = None

@@ -14,7 +14,7 @@ Pair = tuple[Any, Any]
 
 
 def check_pair(pair: Pair, relation: Adjacency) -> bool:
-    """Whether a pair could be compared row by row; what can be compared must be neighbours.
+    """Return whether a pair could be compared row by row; what can be compared must be neighbours.
 
     Rows are the items of a list, the entries of an array along its first axis, and what equally
     long columns of a mapping, a frame or a tuple hold at one place.
@@ -34,7 +34,7 @@ def check_pair(pair: Pair, relation: Adjacency) -> bool:
 
 
 def _rows(records: Any) -> list[str] | None:
-    """A text for each row, equal for equal rows only; None where rows are unknown."""
+    """Return a text for each row, equal for equal rows only; None where rows are unknown."""
     if isinstance(records, np.ndarray):
         return [repr(row) for row in records.tolist()] if records.ndim else None
     if isinstance(records, Mapping):
@@ -49,7 +49,7 @@ def _rows(records: Any) -> list[str] | None:
 
 
 def _joined(columns: list[Any]) -> list[str] | None:
-    """The rows of columns that are equally long."""
+    """Return the rows of columns that are equally long."""
     parts = [_rows(column) for column in columns]
     known_parts = [part for part in parts if part is not None]
     if len(known_parts) < len(parts) or len({len(part) for part in known_parts}) != 1:

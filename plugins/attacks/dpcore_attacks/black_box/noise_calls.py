@@ -62,7 +62,7 @@ class NoiseCall:
         return f"{getattr(self.owner, '__name__', self.owner)}.{self.name}"
 
     def row(self, result: Any, arguments: dict[str, Any]) -> Row:
-        """What is kept of one call.
+        """Return what is kept of one call.
 
         Raises:
             NoAnswerError: neither an argument nor an attribute has the name of the sensitivity.

@@ -65,7 +65,7 @@ class OneRunReport(Report):
         return "refuted" if is_refuted else "not refuted"
 
     def describe(self) -> str:
-        """The verdict, the guesses, and what they rest on, a line each."""
+        """Return the verdict, the guesses, and what they rest on, a line each."""
         lines = [
             f"{self.title()}: {self.claim.finding(self.least)}",
             f"{self.right} of {self.guesses} guesses among {self.canaries} canaries were right, in "
@@ -144,8 +144,8 @@ def attack_one_run(
 def refutes(
     claim: Claim, strength: float, canaries: int, guesses: int, right: int, error: float
 ) -> bool:
-    """Whether a claim of that kind and strength gives so many right guesses probability at most
-    `error`: the theorem above."""
+    """Return whether a claim of that kind and strength gives so many right guesses probability at
+    most `error`: the theorem above."""
     if right == 0:
         return False
     reached = error * right / canaries
@@ -177,7 +177,7 @@ def _least_probability(claim: Claim, strength: float, probability: float) -> flo
 
 
 def _least(claim: Claim, canaries: int, guesses: int, right: int, error: float) -> float:
-    """The largest strength that is refuted, rounded down; 0 or below if none is."""
+    """Return the largest strength that is refuted, rounded down; 0 or below if none is."""
     low, high = 0.0, _STRONGEST
     for _ in range(30):
         middle = 0.5 * (low + high)
@@ -187,7 +187,9 @@ def _least(claim: Claim, canaries: int, guesses: int, right: int, error: float) 
 
 
 def _right(scores: NDArray[np.float64], is_in: NDArray[np.bool_], guesses: int) -> int:
-    """How many guesses are right: the highest scores are said to be in, the lowest to be out."""
+    """Return how many guesses are right: the highest scores are said to be in, the lowest to be
+    out.
+    """
     order = np.argsort(scores, kind="stable")
     low = guesses // 2
     high = guesses - low

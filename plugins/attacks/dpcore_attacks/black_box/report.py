@@ -48,7 +48,7 @@ class Report(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """The verdict and what it rests on, a line each."""
+        """Return the verdict and what it rests on, a line each."""
 
     @property
     def exit_code(self) -> int:
@@ -115,7 +115,7 @@ class BlackBoxReport(Report):
         return 0.0 if self.audit is None else self.audit.epsilon
 
     def describe(self) -> str:
-        """The verdict, the event with its counts, and what they rest on, a line each."""
+        """Return the verdict, the event with its counts, and what they rest on, a line each."""
         if self.audit is None:
             return f"{self.title()}: {self.reason}"
         lines = [
@@ -170,7 +170,9 @@ def sarif_of(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def sarif_result(report: BlackBoxReport) -> dict[str, Any]:
-    """One result in SARIF; its fingerprint stays equal while subject, claim and relation do."""
+    """Return one result in SARIF; its fingerprint stays equal while subject, claim and relation
+    do.
+    """
     identity = "\n".join([report.subject, report.claim.describe(), report.relation])
     result: dict[str, Any] = {
         "ruleId": _RULE,
@@ -187,7 +189,7 @@ def sarif_result(report: BlackBoxReport) -> dict[str, Any]:
 
 
 def _event(audit: Audit) -> str:
-    """The event that was counted, and how often it came under either neighbour."""
+    """Return the event that was counted, and how often it came under either neighbour."""
     measured, threshold = audit.measured, audit.threshold
     side = "<=" if threshold.below else ">="
     likely, unlikely = ("second", "first") if threshold.reversed else ("first", "second")

@@ -48,7 +48,7 @@ class Word:
 
     @classmethod
     def of(cls, answer: object) -> Word:
-        """The word of an answer.
+        """Return the word of an answer.
 
         Raises:
             ParameterError: it holds an object that has no known parts.
@@ -68,7 +68,7 @@ class Word:
         return self.texts.get("answer", "").startswith("refused:")
 
     def rounded(self, digits: int) -> Word:
-        """The same with so many significant decimal digits in every number."""
+        """Return the same with so many significant decimal digits in every number."""
         numbers = {
             path: np.array([float(f"{value:.{digits - 1}e}") for value in values])
             for path, values in self.numbers.items()
@@ -76,11 +76,11 @@ class Word:
         return Word(self.texts, numbers)
 
     def text_at(self, path: str) -> str:
-        """The text at a path, empty where there is none."""
+        """Return the text at a path, empty where there is none."""
         return self.texts.get(path, "")
 
     def text(self) -> str:
-        """The answer as one text, equal for equal answers only."""
+        """Return the answer as one text, equal for equal answers only."""
         numbers = ((path, values.tobytes().hex()) for path, values in self.numbers.items())
         return repr(sorted([*self.texts.items(), *numbers]))
 
@@ -146,7 +146,7 @@ def _sequence_leaves(
 
 
 def _number_leaves(value: Real, path: str) -> Iterator[tuple[str, str | NDArray[np.float64]]]:
-    """A number as a float, and as a text too where no float is equal to it."""
+    """Yield a number as a float, and as a text too where no float is equal to it."""
     try:
         number = float(value)
     except OverflowError:  # an integer beyond all floats

@@ -21,7 +21,7 @@ _HALVINGS = 50
 def certified_by_bets(
     p: NDArray[np.bool_], q: NDArray[np.bool_], factor: float, rate: float
 ) -> float:
-    """The largest mean that is refuted, or less; errs with probability at most `rate`.
+    """Return the largest mean that is refuted, or less; errs with probability at most `rate`.
 
     Args:
         p, q: Whether each draw is in the event, shape (n,), independent of one another.

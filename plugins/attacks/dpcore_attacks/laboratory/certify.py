@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 def certified(
     p: NDArray[np.float64], q: NDArray[np.float64], epsilon: float, level: float
 ) -> float:
-    """A lower confidence end of sup_E P(E) - e^epsilon Q(E) over half-lines.
+    """Return a lower confidence end of sup_E P(E) - e^epsilon Q(E) over half-lines.
 
     The half-line is chosen on the first half of the draws and tested on the second, by
     Clopper-Pearson ends of error rate `level` each.
@@ -53,5 +53,7 @@ def binomial_ends(hits: int, trials: int, level: float) -> tuple[float, float]:
 
 
 def smallest(draws: int, level: float) -> float:
-    """The excess at epsilon = 0 that `certified` sees of an event that holds half of the time."""
+    """Return the excess at epsilon = 0 that `certified` sees of an event that holds half of the
+    time.
+    """
     return 2 * float(scipy.stats.norm.isf(level)) * 0.5 / math.sqrt(draws / 2)

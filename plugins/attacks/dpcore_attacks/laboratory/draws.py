@@ -31,23 +31,23 @@ class Bench:
     seed: int = 0
 
     def prepared(self) -> Prepared:
-        """The release of any value, as runs use it."""
+        """Return the release of any value, as runs use it."""
         return self.mechanism.prepared(self.query, self.sensitivity)
 
     def stream(self, number: int) -> Stream:
-        """The noise words of one query; a release that reads them without end is stopped."""
+        """Return the noise words of one query; a release that reads them without end is stopped."""
         return Ending(
             SecretRandomness.rehearsal(20_000 + self.seed).noise(0, self.query.name, number)
         )
 
     def release(self, value: NDArray[np.float64], stream: Stream) -> NDArray[np.float64]:
-        """One release of real coordinates."""
+        """Return one release of real coordinates."""
         return self.released(self.prepared(), value, stream)
 
     def released(
         self, release: Prepared, value: NDArray[np.float64], stream: Stream
     ) -> NDArray[np.float64]:
-        """One release of real coordinates, by a mechanism that is prepared already."""
+        """Return one release of real coordinates, by a mechanism that is prepared already."""
         return to_real(np.asarray(release(from_real(value, self.query), self.query, stream)))
 
     def draws(self, value: NDArray[np.float64], count: int, first: int) -> NDArray[np.float64]:
@@ -69,7 +69,7 @@ class Bench:
         )
 
     def takes(self, value: NDArray[np.float64]) -> bool:
-        """Whether a value is released at all."""
+        """Return whether a value is released at all."""
         try:
             self.release(value, self.stream(0))
         except DpcoreError:
@@ -77,7 +77,8 @@ class Bench:
         return True
 
     def is_local(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> bool:
-        """Whether each coordinate of the release depends on that of the value and on noise only.
+        """Return whether each coordinate of the release depends on that of the value and on noise
+        only.
 
         Asked at equal streams: where some coordinates move, they come out as where all move, and
         the others as where none does. Then each coordinate has a law that depends on its own value,
@@ -103,7 +104,8 @@ class Bench:
         return True
 
     def _is_local_in_distribution(self) -> bool:
-        """The same by frequencies: entries of category 0 report alike, whatever the others are.
+        """Return the same by frequencies: entries of category 0 report alike, whatever the others
+        are.
 
         A sampler that rejects reads more words for some categories, so that equal streams do not
         say.
@@ -149,7 +151,7 @@ def bases(distance: Distance, unit: float, size: int, categories: int) -> NDArra
 
 
 def groups(value: NDArray[np.float64]) -> Iterator[NDArray[np.bool_]]:
-    """All coordinates, then those of each value."""
+    """Yield all coordinates, then those of each value."""
     # a fault at one value by itself would drown among all coordinates
     yield np.ones(value.size, dtype=bool)
     kinds = np.unique(value)
@@ -158,7 +160,7 @@ def groups(value: NDArray[np.float64]) -> Iterator[NDArray[np.bool_]]:
 
 
 def last_digit(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The exponent of the last binary digit that is 1; 0 of zero."""
+    """Return the exponent of the last binary digit that is 1; 0 of zero."""
     mantissa, exponent = np.frexp(values)
     integers = np.abs(mantissa * 2.0**53).astype(np.int64)
     # The lowest bit that is set, in two's complement.

@@ -44,7 +44,7 @@ class Sample:
     what: str
 
     def part(self, start: float, end: float) -> Sample:
-        """The releases between two proportions of all."""
+        """Return the releases between two proportions of all."""
         low, high = round(start * len(self.p)), round(end * len(self.p))
         return attrs.evolve(self, p=self.p[low:high], q=self.q[low:high])
 
@@ -72,7 +72,7 @@ class Excess:
         return self.least > self.claimed * (1 + 1e-9) + 1e-15
 
     def describe(self, where: str, rate: float) -> str:
-        """The evidence, for a message; `rate` is the law's chance of an error."""
+        """Return the evidence, for a message; `rate` is the law's chance of an error."""
         place = f"{where}: " if where else ""
         # A curve that computes as -0, or a hair below it, claims 0.
         return (
@@ -101,8 +101,8 @@ def excess(
     *,
     directed: bool = False,
 ) -> Excess:
-    """The event with the largest certified excess over the curve, both directions; minus infinity
-    where there is no event.
+    """Return the event with the largest certified excess over the curve, both directions; minus
+    infinity where there is no event.
 
     Args:
         epsilons: Where they are compared; usual ones and the pure epsilon if None.
@@ -128,7 +128,7 @@ def excess(
 
 
 def visible(draws: int, rate: float) -> float:
-    """The smallest excess at epsilon = 0 that so many draws of either neighbour certify.
+    """Return the smallest excess at epsilon = 0 that so many draws of either neighbour certify.
 
     Of an event that one neighbour meets half of the time, as noise with a scale that is wrong has.
     """
@@ -195,7 +195,7 @@ def _test_event(
 
 
 def _counts(inside: Sequence[NDArray[np.bool_]], event: _Event) -> str:
-    """An event of one number, and how often it came: `p` are outputs after the movement."""
+    """Return an event of one number, and how often it came: `p` are outputs after the movement."""
     sign = {0.0: "=", 1.0: ">=", -1.0: "<="}[event.side]
     likely, other = (
         f"{int(hits.sum()):,} of {hits.size:,} times {when} the movement"
@@ -213,7 +213,7 @@ def _between_ends(inside: Sequence[NDArray[np.bool_]], factor: float, rate: floa
 
 
 def _estimate(inside: Sequence[NDArray[np.bool_]], factor: float, claimed: float) -> float:
-    """The excess, in standard errors of a sum of proportions of clusters."""
+    """Return the excess, in standard errors of a sum of proportions of clusters."""
     p, q = (values.mean(axis=1) for values in inside)
     deviation = math.sqrt((p.var() / p.size) + factor**2 * (q.var() / q.size))
     return float(p.mean() - factor * q.mean() - claimed) / max(deviation, 1e-300)
@@ -226,7 +226,7 @@ def _is_inside(values: NDArray[np.float64], event: _Event) -> NDArray[np.bool_]:
 
 
 def _ends(inside: NDArray[np.bool_], level: float) -> tuple[float, float]:
-    """The wider of both confidence intervals; each end errs with probability `level`."""
+    """Return the wider of both confidence intervals; each end errs with probability `level`."""
     hits, count = int(inside.sum()), inside.size
     low, high = binomial_ends(hits, count, level)
     clusters = len(inside)

@@ -22,7 +22,7 @@ class Ending(Stream):
         self._count = 0
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """The next words.
+        """Return the next words.
 
         Raises:
             EndlessReadingError: no one needs so many.
@@ -56,7 +56,7 @@ class RecordedStream(Stream):
         return np.concatenate([np.empty(0, dtype=np.uint64), *self._blocks])
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` words: those of the prefix first.
+        """Return the next `count` words: those of the prefix first.
 
         Raises:
             EndlessReadingError: no one needs so many.
@@ -79,7 +79,7 @@ class Runs(RecordedStream):
         self._longest = longest
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """The next words, and as many to choose the runs."""
+        """Return the next words, and as many to choose the runs."""
         block = super().words(count)
         choices = self._inner.words(count)
         length = choices % np.uint64(self._longest + 1)

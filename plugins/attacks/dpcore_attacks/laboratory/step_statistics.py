@@ -31,7 +31,7 @@ def jumps(bench: Bench, unit: float, most: int) -> list[float]:
     small = attrs.evolve(bench, query=query)
 
     def offsets(value: float) -> NDArray[np.float64]:
-        """What a release adds to a value in every coordinate, at one stream."""
+        """Return what a release adds to a value in every coordinate, at one stream."""
         full = np.full(query.real_size, value)
         return np.asarray(small.release(full, small.stream(1)) - full)
 
@@ -51,7 +51,7 @@ def _halve(
     start: tuple[float, NDArray[np.float64]],
     end: tuple[float, NDArray[np.float64]],
 ) -> tuple[float, float]:
-    """How large the change is that halving ends at, over the noise, and where it is."""
+    """Return how large the change is that halving ends at, over the noise, and where it is."""
     (low, first), (high, last) = start, end
     if _relative_change(first, last) <= _LEAST:
         return 0.0, low

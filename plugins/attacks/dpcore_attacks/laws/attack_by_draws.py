@@ -40,12 +40,12 @@ class Stage:
 
 
 def two_stages(starts: tuple[int, int], times: int) -> tuple[Stage, ...]:
-    """A first look, and a second one at so many times as many draws."""
+    """Return a first look, and a second one at so many times as many draws."""
     return Stage(1, starts[0], threshold=2.5), Stage(times, starts[1])
 
 
 def three_stages(first: int, second: int, third: int) -> tuple[Stage, ...]:
-    """A first look, one at twice and one at six times as many draws, from these starts."""
+    """Return a first look, one at twice and one at six times as many draws, from these starts."""
     return Stage(1, first, threshold=2.5), Stage(2, second, threshold=2.0), Stage(6, third)
 
 
@@ -94,7 +94,7 @@ class AttackByDraws:
         return draws
 
     def excess(self, attempt: Attempt, count: int, start: int) -> Excess:
-        """How far the worst event of one comparison lies above the curve."""
+        """Return how far the worst event of one comparison lies above the curve."""
         samples = attempt.score(*attempt.draw(count, start))
         level = self.rate / (self.parts * len(self.stages))
         return excess(samples, self.event, level, self.epsilons, directed=self.directed)
@@ -107,10 +107,10 @@ class AttackByDraws:
 
 
 def pool_outputs(label: str) -> Score:
-    """All outputs as one sample of that name, shape (draws, numbers of one)."""
+    """Return all outputs as one sample of that name, shape (draws, numbers of one)."""
     return lambda p, q: [Sample(p=np.asarray(p), q=np.asarray(q), what=label)]
 
 
 def describe_limit(draws: int, rate: float) -> str:
-    """How small an error of delta so many draws of either neighbour show, in words."""
+    """Return how small an error of delta so many draws of either neighbour show, in words."""
     return f"a delta that is {visible(draws, rate):.2g} too small would have been seen"

@@ -20,7 +20,7 @@ LAWS = (HELP,)
 
 
 def command_verdicts(command: click.Command, name: str) -> list[Verdict]:
-    """The law of one command, in an empty folder that is removed."""
+    """Return the law of one command, in an empty folder that is removed."""
     return [judge(HELP, name, partial(_helps, command))]
 
 

@@ -66,7 +66,9 @@ class Verdict:
         return self.outcome is Outcome.NOT_TESTED
 
     def to_dict(self) -> dict[str, str]:
-        """The verdict as plain strings, for JSON: law, promise, subject, outcome and detail."""
+        """Return the verdict as plain strings, for JSON: law, promise, subject, outcome and
+        detail.
+        """
         return {
             "law": self.law.id,
             "promise": self.law.sentence,
@@ -133,12 +135,12 @@ def judge(law: Law, subject: str, check: Callable[[], str]) -> Verdict:
 def judge_all(
     checks: Mapping[Law, Callable[..., str]], subject: str, *arguments: Any
 ) -> list[Verdict]:
-    """A verdict on each law, in order; every check is called with the same arguments."""
+    """Return a verdict on each law, in order; every check is called with the same arguments."""
     return [judge(law, subject, partial(check, *arguments)) for law, check in checks.items()]
 
 
 def raises(error: type[BaseException], work: Callable[..., object], *arguments: Any) -> bool:
-    """Whether some work raises an error of a kind; errors of other kinds go through."""
+    """Return whether some work raises an error of a kind; errors of other kinds go through."""
     try:
         work(*arguments)
     except error:
@@ -147,7 +149,7 @@ def raises(error: type[BaseException], work: Callable[..., object], *arguments: 
 
 
 def run_if_planned(work: Callable[..., T], *arguments: Any) -> T:
-    """What `work` returns for a learner that a plan may refuse.
+    """Return what `work` returns for a learner that a plan may refuse.
 
     Raises:
         NotApplicableError: the plan refuses it, for it needs something that is not declared.

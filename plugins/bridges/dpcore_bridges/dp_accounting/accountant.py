@@ -73,7 +73,8 @@ class DpcoreAccountant(PrivacyAccountant):
         return None
 
     def get_epsilon(self, target_delta: float) -> float:
-        """The upper end at `target_delta`, in nats; infinity where nothing finite can be said.
+        """Return the upper end at `target_delta`, in nats; infinity where nothing finite can be
+        said.
 
         Raises:
             ValueError: `target_delta` is outside [0, 1].
@@ -93,7 +94,8 @@ class DpcoreAccountant(PrivacyAccountant):
             return math.inf
 
     def get_delta(self, target_epsilon: float) -> float:
-        """A delta at which the upper end is at most `target_epsilon`: the least, to a part in 10^6.
+        """Return a delta at which the upper end is at most `target_epsilon`: the least, to a part
+        in 10^6.
 
         No less than 1e-30, unless it is 0. Found by asking for epsilons, so that it holds exactly
         when `get_epsilon` of it does.

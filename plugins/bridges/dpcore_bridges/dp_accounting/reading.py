@@ -50,12 +50,12 @@ def _require(event: DpEvent, condition: object, reason: str) -> None:
 
 
 def not_private(adjacency: Adjacency) -> Event:
-    """An event that claims nothing: delta is 1 at every epsilon."""
+    """Return an event that claims nothing: delta is 1 at every epsilon."""
     return ApproximateEvent(epsilon=1.0, delta=1.0, adjacency=adjacency)
 
 
 def from_dp_event(event: DpEvent, relation: NeighboringRelation) -> Counted:
-    """The events that a DpEvent represents under one relation, with counts, rounded up.
+    """Return the events that a DpEvent represents under one relation, with counts, rounded up.
 
     A noise multiplier is noise over C. A sum moves by C under add/remove and by 2 C under
     replace-one. `NoOpDpEvent` is no event at all; no noise is an event with delta = 1. What
@@ -88,7 +88,7 @@ def read(event: DpEvent, adjacency: Adjacency) -> Counted:
 
 
 def _once(source: DpEvent, make: Callable[..., Event], /, **fields: Any) -> Counted:
-    """One event, if its parameters are what it accepts."""
+    """Return one event, if its parameters are what it accepts."""
     try:
         return ((make(**fields), 1),)
     except ParameterError as error:
@@ -202,13 +202,13 @@ def _self_composed(event: dp.SelfComposedDpEvent, adjacency: Adjacency) -> Count
 
 
 def _as_one(inner: Counted) -> Event:
-    """What happens on one sample, as one event."""
+    """Return what happens on one sample, as one event."""
     event, count = inner[0]
     return event if len(inner) == 1 and count == 1 else ComposedEvent(inner)
 
 
 def _answers_for_all(event: DpEvent) -> bool:
-    """Whether something inside answers for every record, the special one too."""
+    """Return whether something inside answers for every record, the special one too."""
     inside = [*getattr(event, "events", ()), *([event.event] if hasattr(event, "event") else [])]
     return isinstance(event, dp.RandomizedResponseDpEvent) or any(map(_answers_for_all, inside))
 
@@ -234,7 +234,7 @@ def _poisson_sampled(event: dp.PoissonSampledDpEvent, adjacency: Adjacency) -> C
 
 
 def _half(source: DpEvent, event: Event) -> Event:
-    """A Gaussian's or Laplace noise's event for half the shift."""
+    """Return a Gaussian's or Laplace noise's event for half the shift."""
     if isinstance(event, GaussianEvent):
         return attrs.evolve(event, mu=event.mu / 2)
     if isinstance(event, LaplaceEvent):

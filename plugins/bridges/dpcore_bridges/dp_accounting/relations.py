@@ -46,7 +46,7 @@ def adjacency_of(relation: NeighboringRelation) -> Adjacency:
 
 
 def relation_of(adjacency: Adjacency) -> NeighboringRelation:
-    """The relation of dp-accounting that an adjacency is: the inverse of `adjacency_of`.
+    """Return the relation of dp-accounting that an adjacency is: the inverse of `adjacency_of`.
 
     Raises:
         AdjacencyError: the relation protects less than a whole record, or a whole person.
@@ -62,5 +62,5 @@ def relation_of(adjacency: Adjacency) -> NeighboringRelation:
 
 
 def adjacency_factor(adjacency: Adjacency) -> int:
-    """How far a sum of vectors of norm at most C moves between neighbours, in units of C."""
+    """Return how far a sum of vectors of norm at most C moves between neighbours, in units of C."""
     return 1 if adjacency.membership else 2

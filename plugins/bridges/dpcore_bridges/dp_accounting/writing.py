@@ -22,7 +22,8 @@ from dpcore_bridges.dp_accounting.relations import adjacency_factor, relation_of
 
 
 def to_dp_event(event: Event) -> DpEvent:
-    """What an accountant for `relation_of(event.adjacency)` may know of the event, rounded up.
+    """Return what an accountant for `relation_of(event.adjacency)` may know of the event, rounded
+    up.
 
     By the letter of the DpEvents' definitions: noise multipliers are noise over C, and under
     replace-one the sensitivity is 2 C. **An accountant that ignores its relation under-states
@@ -57,7 +58,7 @@ def in_core_terms(event: Event) -> tuple[Event, ...]:
 
 @singledispatch
 def write(event: Event, factor: int) -> DpEvent:
-    """The event for an accountant that takes `factor` C for the sensitivity, rounded up.
+    """Return the event for an accountant that takes `factor` C for the sensitivity, rounded up.
 
     With a factor of 1, the event is written as if add/remove moved it as far as its own relation
     does: never for less than it costs, whether or not the accountant doubles it.

@@ -76,7 +76,7 @@ def measurement(
     measure: Literal["zcdp", "renyi", "approximate", "pure"] = "approximate",
     ledger: Ledger | None = None,
 ) -> Measurement:
-    """A plan as an OpenDP measurement of tables.
+    """Return a plan as an OpenDP measurement of tables.
 
     Args:
         measure: What its map states: a rho, a Rényi curve, an (epsilon, delta) or an epsilon.
@@ -208,7 +208,7 @@ def _measurement(
 
 
 def _rho(events: tuple[tuple[Event, int], ...]) -> float:
-    """The sum, rounded up."""
+    """Return the sum, rounded up."""
     total = 0.0
     for event, count in events:
         total += count * need_value(
@@ -233,7 +233,7 @@ def _order(order: float) -> float:
 
 
 def _divergence(events: tuple[tuple[Event, int], ...], order: float) -> float:
-    """The sum at one order, rounded up; infinity where nothing finite is known."""
+    """Return the sum at one order, rounded up; infinity where nothing finite is known."""
     total = 0.0
     for event, count in events:
         at = np.array([_order(order)])

@@ -23,7 +23,7 @@ _PROBE = (1.0, 1)  # noise scale and size at which the metric is looked up
 
 
 def _needs(mechanism: "FromOpenDP") -> Needs:
-    """A sensitivity in the norm that the measurement's input metric is, and no stream."""
+    """Return a sensitivity in the norm that the measurement's input metric is, and no stream."""
     # the metric is part of the measurement: it is looked up once, with no record at hand
     metric = mechanism.make(*_PROBE).input_metric
     for norm, same in (
@@ -37,7 +37,7 @@ def _needs(mechanism: "FromOpenDP") -> Needs:
 
 
 def _vectors(size: int) -> Iterator[OpenDPDomain]:
-    """The domains that hold every finite vector of `size` floats."""
+    """Yield the domains that hold every finite vector of `size` floats."""
     for length, nan in itertools.product((None, size), (False, True)):
         yield vector_domain(atom_domain(T=float, nan=nan), size=length)
 
@@ -74,11 +74,11 @@ class FromOpenDP(Executed):
         return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
 
     def measurement(self, query: Query) -> Measurement:
-        """The measurement for one query."""
+        """Return the measurement for one query."""
         return self.make(self.noise_scale, query.real_size)
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """What the map says of the sensitivity.
+        """Return what the map says of the sensitivity.
 
         Raises:
             NoClaimError: the map says nothing that is an event.
@@ -97,7 +97,7 @@ class FromOpenDP(Executed):
         return event_of(measurement, sensitivity.unit, sensitivity.adjacency)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """The measurement, made once.
+        """Return the measurement, made once.
 
         It answers with a `ContractError` where it returns something else than as many numbers, and
         with a `ReleaseError` where it fails or overflows. No cause is shown: it may hold a value.

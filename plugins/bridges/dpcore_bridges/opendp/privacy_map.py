@@ -18,7 +18,7 @@ from dpcore.rounding import up
 
 
 def event_of(measurement: Measurement, sensitivity: float, adjacency: Adjacency) -> Event:
-    """All that `measurement.map(sensitivity)` says, rounded up, and no more.
+    """Return all that `measurement.map(sensitivity)` says, rounded up, and no more.
 
     * max-divergence: any release of that pure epsilon;
     * zero-concentrated divergence: any release of that rho;

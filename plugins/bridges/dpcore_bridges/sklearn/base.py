@@ -112,11 +112,13 @@ class PrivateEstimator(BaseEstimator):
         return None
 
     def _labels(self) -> Range | Classes | None:
-        """What is declared of y; None where nothing is predicted."""
+        """Return what is declared of y; None where nothing is predicted."""
         raise NotImplementedError
 
     def _fitting(self, learner: AnyLearner) -> AnyLearner:
-        """The learner; raises where an estimator of this kind cannot use what it publishes."""
+        """Return the learner; raises where an estimator of this kind cannot use what it
+        publishes.
+        """
         raise NotImplementedError
 
     def _keep(self, outcome: Outcome) -> None:
@@ -164,7 +166,9 @@ class PrivateEstimator(BaseEstimator):
         return columns, list(y) if is_listed(y) and not is_single else checked
 
     def _is_by_cell(self, X: Any) -> bool:  # noqa: N803
-        """Whether it is a list of rows whose cells are read one by one, as they were given."""
+        """Return whether it is a list of rows whose cells are read one by one, as they were
+        given.
+        """
         return is_listed(X) and not self._strict
 
     def _columns(
@@ -176,7 +180,7 @@ class PrivateEstimator(BaseEstimator):
         reset: bool = True,
         **options: Any,
     ) -> list[Any]:
-        """The columns of X; an array's values are checked only if `on_invalid` asks for it.
+        """Return the columns of X; an array's values are checked only if `on_invalid` asks for it.
 
         Args:
             width: Of rows whose cells are read one by one; None of what has a type.
@@ -231,7 +235,7 @@ class PrivateEstimator(BaseEstimator):
         return self
 
     def _priced(self, names: tuple[str, ...], records: int, registry: Registry) -> Plan:
-        """The plan of one fit."""
+        """Return the plan of one fit."""
         adjacency = relation_of(REPLACE_ONE if self.adjacency is None else self.adjacency)
         declared = columns_of(self.columns, names)
         domain = domain_of(declared, self._labels(), records, adjacency, self.norm)
@@ -272,7 +276,7 @@ class PrivateEstimator(BaseEstimator):
         warn_of_steps(self)
 
     def _table(self, X: ArrayLike) -> dict[str, Any]:  # noqa: N803
-        """The columns of X by name."""
+        """Return the columns of X by name."""
         check_is_fitted(self)
         rows: Any = collected(X)
         width = len(self.domain_.columns) if self._is_by_cell(rows) else None

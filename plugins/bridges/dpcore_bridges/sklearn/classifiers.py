@@ -23,7 +23,7 @@ from dpcore_bridges.sklearn.domain import classes_of
 
 
 def _scores(estimator: Classifier) -> bool:
-    """Whether its model states scores; no one knows before the fit."""
+    """Return whether its model states scores; no one knows before the fit."""
     # An estimator with an oracle has no model, and its oracle answers with scores.
     model = getattr(estimator, "model_", None)
     return model is None or scored(model, estimator.domain_)
@@ -127,7 +127,7 @@ class Classifier(ClassifierMixin, Predictor):
         return np.asarray(self.predictor_.oracle.ask(encoded), dtype=np.float64)
 
     def _weights(self, declared: Classes) -> NDArray[np.float64]:
-        """A weight for each class.
+        """Return a weight for each class.
 
         Raises:
             ParameterError: weights or threshold are impossible, or would be read off y.

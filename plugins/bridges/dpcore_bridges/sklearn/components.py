@@ -21,7 +21,8 @@ Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
 
 
 def chosen(given: Any, kind: Kind, registry: Registry) -> Any:
-    """A component that is given by its name or as a mapping with it; any other thing as it is.
+    """Return a component that is given by its name or as a mapping with it; any other thing as it
+    is.
 
     Raises:
         SpecError: the name is unknown, or its fields do not fit.
@@ -46,7 +47,7 @@ def _require_no_fields(name: str, kind: Kind, registry: Registry) -> None:
 
 
 def predicting(learner: AnyLearner) -> AnyLearner:
-    """A learner whose release predicts.
+    """Return a learner whose release predicts.
 
     Raises:
         ContractError: it publishes something else.
@@ -61,7 +62,7 @@ def predicting(learner: AnyLearner) -> AnyLearner:
 
 
 def transforming(learner: AnyLearner) -> AnyLearner:
-    """A learner whose release maps rows to new columns.
+    """Return a learner whose release maps rows to new columns.
 
     Raises:
         ContractError: it publishes something else.
@@ -79,7 +80,8 @@ def transforming(learner: AnyLearner) -> AnyLearner:
 def mechanisms(
     given: Any, learner: AnyLearner, domain: Domain, budget: PrivacyBudget, registry: Registry
 ) -> Mechanisms:
-    """The given mechanism or one by query name; else what each query names or its distance needs.
+    """Return the given mechanism or one by query name; else what each query names or its distance
+    needs.
 
     Raises:
         SpecError: a name is unknown, or a query's distance needs a mechanism of its own.

@@ -15,7 +15,8 @@ from dpcore.errors import ParameterError, need
 
 
 def names_of(columns: object, given: Sequence[str] | None, width: int) -> tuple[str, ...]:
-    """What the features are called: as in `columns`, else as in the data frame, else x0, x1, ...
+    """Return what the features are called: as in `columns`, else as in the data frame, else x0, x1,
+    ...
 
     Raises:
         ParameterError: `columns` names other features than the data frame.
@@ -46,7 +47,8 @@ def require(columns: object, on_invalid: object, replay: object) -> None:
 
 
 def width_of(columns: Any) -> int:
-    """How many features are declared: what a list of rows is read by, whatever its rows hold.
+    """Return how many features are declared: what a list of rows is read by, whatever its rows
+    hold.
 
     Raises:
         ParameterError: one range for all features does not say how many there are.
@@ -67,7 +69,7 @@ def width_of(columns: Any) -> int:
 
 
 def columns_of(columns: Any, names: Sequence[str]) -> dict[str, Column]:
-    """A declared column for each feature.
+    """Return a declared column for each feature.
 
     Args:
         columns: (low, high), each a number or one number a feature; or a mapping from each
@@ -113,7 +115,7 @@ def range_of(given: Any, owner: str) -> Range:
 
 
 def classes_of(given: object) -> Classes:
-    """The public list of classes as declared.
+    """Return the public list of classes as declared.
 
     Raises:
         ParameterError: there are not two or more different ones.
@@ -135,7 +137,7 @@ def domain_of(
     adjacency: Adjacency,
     norm: float | None,
 ) -> Domain:
-    """The domain; the number of rows is part of it only where neighbours have equally many.
+    """Return the domain; the number of rows is part of it only where neighbours have equally many.
 
     Args:
         labels: Of the target; None where nothing is predicted.

@@ -23,14 +23,16 @@ _CONVERSIONS = ("could not convert", "invalid literal", "not compatible with arr
 
 
 def is_frame(rows: Any) -> bool:
-    """Whether it holds columns by name: a frame of pandas or polars, or a table of pyarrow."""
+    """Return whether it holds columns by name: a frame of pandas or polars, or a table of
+    pyarrow.
+    """
     if isinstance(rows, np.ndarray | Mapping):
         return False
     return (hasattr(rows, "columns") and hasattr(rows, "shape")) or hasattr(rows, "collect_schema")
 
 
 def is_column(labels: Any) -> bool:
-    """Whether it is one column of another library, which keeps its own types."""
+    """Return whether it is one column of another library, which keeps its own types."""
     if isinstance(labels, np.ndarray | list | tuple | Mapping):
         return False
     is_series = hasattr(labels, "to_list") or hasattr(labels, "isna")  # of polars; of pandas
@@ -38,7 +40,7 @@ def is_column(labels: Any) -> bool:
 
 
 def is_listed(values: Any) -> bool:
-    """Whether it is a list or a tuple, which has no type of its own."""
+    """Return whether it is a list or a tuple, which has no type of its own."""
     return isinstance(values, list | tuple)
 
 
@@ -67,7 +69,7 @@ def column_of_labels(labels: Any) -> Any:
 
 
 def collected(rows: Any) -> Any:
-    """A lazy frame as a frame, and a masked array as one whose masked cells are empty.
+    """Return a lazy frame as a frame, and a masked array as one whose masked cells are empty.
 
     Raises:
         ParameterError: a file that is not read yet; with the two ways out.
@@ -105,14 +107,15 @@ def require_numbers(name: str, values: Any, *, converted: bool) -> None:
 
 
 def columns_of_frame(frame: Any) -> list[Any]:
-    """The columns of a frame as they are."""
+    """Return the columns of a frame as they are."""
     if hasattr(frame, "column_names"):  # pyarrow
         return list(frame.columns)
     return [frame[name] for name in frame.columns]
 
 
 def columns_of_rows(rows: Sequence[Any], width: int, refuse: bool) -> list[list[Any]]:
-    """The cells of rows by column, as they were given; what is no row of `width` cells has none.
+    """Return the cells of rows by column, as they were given; what is no row of `width` cells has
+    none.
 
     Raises:
         ParameterError: `refuse` is set, and there is such a row; never with a cell.
@@ -125,7 +128,7 @@ def columns_of_rows(rows: Sequence[Any], width: int, refuse: bool) -> list[list[
 
 
 def _cells_of_row(row: object) -> list[Any]:
-    """The cells of one row; none of what is no list of cells, or raises when it is read."""
+    """Return the cells of one row; none of what is no list of cells, or raises when it is read."""
     try:
         return [] if isinstance(row, Mapping | Set) else [*cells(row)]
     except Exception:  # a record's own type may raise anything

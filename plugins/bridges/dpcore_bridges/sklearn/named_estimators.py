@@ -24,7 +24,8 @@ _HOME = __name__.rpartition(".")[0]  # where pickle looks their classes up
 
 
 def fields_of(part: type) -> dict[str, Any]:
-    """The defaults of a component's own fields, by name; None where each component makes its own.
+    """Return the defaults of a component's own fields, by name; None where each component makes its
+    own.
 
     A feature map is none of them: it is a part of its own.
     """
@@ -41,7 +42,7 @@ def _is_factory(default: object) -> bool:
 
 
 def given(estimator: PrivateEstimator, part: type) -> dict[str, Any]:
-    """What the estimator was given for the fields of one of its components."""
+    """Return what the estimator was given for the fields of one of its components."""
     values = {name: getattr(estimator, name) for name in fields_of(part)}
     # None means a default that each component makes for itself
     factory_fields = {field.name for field in attrs.fields(part) if _is_factory(field.default)}
@@ -53,7 +54,7 @@ def given(estimator: PrivateEstimator, part: type) -> dict[str, Any]:
 
 
 def estimator_of(name: str, declared: type[Estimator]) -> type[PrivateEstimator]:
-    """The estimator class that a plugin declares, under the name by which it is offered."""
+    """Return the estimator class that a plugin declares, under the name by which it is offered."""
     defaults = {n: value for part in declared.parts for n, value in fields_of(part).items()}
     defaults |= declared.defaults
     assert attrs.NOTHING not in defaults.values(), "every parameter of an estimator has a default"

@@ -56,7 +56,7 @@ def published(run: Run | Path | str, release: str = "") -> PrivateClassifier | P
 
 
 def _estimator_of(run: Run, release: str) -> PrivateClassifier | PrivateRegressor:
-    """The estimator whose fit would be that release."""
+    """Return the estimator whose fit would be that release."""
     request = run.spec.request
     (release_request,) = [candidate for candidate in request.releases if candidate.name == release]
     shared: dict[str, Any] = {

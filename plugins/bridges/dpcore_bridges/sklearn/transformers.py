@@ -45,7 +45,7 @@ class Transformer(TransformerMixin, PrivateEstimator):
         return self._release(columns, None)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
-        """The new columns of each row, shape (n, k): computed from what was published."""
+        """Return the new columns of each row, shape (n, k): computed from what was published."""
         return np.asarray(self.components_.transform(self._table(X)), dtype=np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

@@ -17,7 +17,7 @@ class SqlChoice(EngineChoice):
     """The server of the source: PostgreSQL's own, or DuckDB in this process for Parquet."""
 
     def explain(self, workload: Workload) -> tuple[str, ...]:
-        """Every statement of a plan; the types of columns are asked for, and no record."""
+        """Return every statement of a plan; the types of columns are asked for, and no record."""
         require_modules("sqlglot", "pyarrow")
         from dpcore_engines.sql.engine import Sql
 

@@ -77,7 +77,7 @@ class Clipping:
         return (term * math.ldexp(1.0, -self.query.sum.unit)).clip(-_CUTOFF, _CUTOFF).rounded()
 
     def _length_of(self, sizes: Sequence[Number]) -> Number:
-        """The length of a row of sizes; its square, in l2."""
+        """Return the length of a row of sizes; its square, in l2."""
         if self.query.clip_norm is Distance.LINF:
             return _greatest(sizes)
         return _sum_halves(
@@ -85,7 +85,7 @@ class Clipping:
         )
 
     def _fits(self, total: Number) -> exp.Expression:
-        """Whether a row of integers is surely at most the limit long."""
+        """Return whether a row of integers is surely at most the limit long."""
         limit = self._limit
         if self.query.clip_norm is not Distance.L2:
             return total <= (
@@ -97,7 +97,7 @@ class Clipping:
         return chosen((total < float(_EXACT), total <= exact), rest=rounded)
 
     def _scale(self, largest: Number) -> Number:
-        """The power of two that brings the largest entry into [1/2, 1)."""
+        """Return the power of two that brings the largest entry into [1/2, 1)."""
         power = math.frexp(self.query.sum.clip)[1]
         powers = range(power - 2 - self.size.bit_length(), power + _EXPONENTS)
         cases = [(largest < 2.0**power, constant(2.0**-power).tree) for power in powers]

@@ -80,7 +80,7 @@ class Columns:
         return f"x{[*self.domain.rules].index(name)}_{step}"
 
     def cell(self, cut: Cut, number: Number | None) -> exp.Expression:
-        """The number of a record's cell, or null where it is in none.
+        """Return the number of a record's cell, or null where it is in none.
 
         Args:
             number: Its value inside the range, where the cut is of one.
@@ -97,7 +97,7 @@ class Columns:
         return f"c{[*self.domain.rules].index(name)}"
 
     def raw(self, name: str) -> exp.Expression:
-        """A column's cells: texts trimmed, floats as doubles, others as they are.
+        """Return a column's cells: texts trimmed, floats as doubles, others as they are.
 
         Raises:
             RequestError: they cannot be read as the core reads them.
@@ -108,7 +108,7 @@ class Columns:
         return exp.cast(cell, DOUBLE) if kind in (Kind.FLOATS, Kind.INTEGERS) else cell
 
     def read(self, name: str) -> exp.Expression:
-        """A column's number, null for none; or the code of its category, null for none.
+        """Return a column's number, null for none; or the code of its category, null for none.
 
         In a layer on one of `raw` cells.
         """
@@ -153,7 +153,7 @@ class Columns:
         )
 
     def misfit(self, name: str) -> exp.Expression:
-        """Whether a cell does not fit its declared column, by `Range.misfits` and its like.
+        """Return whether a cell does not fit its declared column, by `Range.misfits` and its like.
 
         In a layer on one that reads the column.
         """
@@ -189,7 +189,7 @@ class Columns:
         return kind
 
     def _number(self, name: str, rule: Any) -> Number:
-        """The double that a cell is; null where it is none."""
+        """Return the double that a cell is; null where it is none."""
         kind, cell = self._kind(name, rule), named(self.cell_of(name)).tree
         if kind is Kind.TRUTHS:
             zero, one = constant(0.0).tree, constant(1.0).tree
@@ -213,7 +213,7 @@ class Columns:
         return Number(chosen((exp.or_(finite, *ends), double.tree.copy())))
 
     def _code(self, name: str, rule: Any) -> exp.Expression:
-        """The code of a cell's category; null where it is none."""
+        """Return the code of a cell's category; null where it is none."""
         kind = self._kind(name, rule)
         if isinstance(rule, Classes):
             rule = rule.categories()
@@ -253,7 +253,7 @@ class Columns:
         return chosen(*cases, rest=rest) if cases else rest
 
     def _spelled(self, name: str, rule: Any, texts: Sequence[Any]) -> list[Case]:
-        """The codes of a cell that is one of some texts, where they have one."""
+        """Return the codes of a cell that is one of some texts, where they have one."""
         cell, codes = named(self.cell_of(name)).tree, read_codes(rule, texts).tolist()
         return [
             (cell.copy().eq(exp.Literal.string(text)), integer(code))
@@ -263,7 +263,8 @@ class Columns:
 
 
 def _decimal(cell: exp.Expression) -> Number:
-    """A decimal as the nearest double, by its text; beyond the doubles, an end of what they hold.
+    """Return a decimal as the nearest double, by its text; beyond the doubles, an end of what they
+    hold.
 
     PostgreSQL refuses to cast a decimal that is no double, so a record could end a run.
     """
@@ -287,7 +288,7 @@ def _trimmed(cell: exp.Expression) -> exp.Expression:
 
 
 def _between(number: Number, edges: Sequence[float]) -> exp.Expression:
-    """The cell of a number, null outside: each holds its lower edge, the last one both."""
+    """Return the cell of a number, null outside: each holds its lower edge, the last one both."""
     inside = exp.and_(number >= edges[0], number <= edges[-1])
     return chosen((inside, _below(number, edges[1:-1], 0)))
 

@@ -49,7 +49,7 @@ class DuckDb(Server):
 
     @classmethod
     def of(cls, storage: Storage, *, memory: int | None, spool: Path | None) -> DuckDb:
-        """The files, and a connection that reads nothing else.
+        """Return the files, and a connection that reads nothing else.
 
         Raises:
             RequestError: DuckDB is not installed, or a name could mean several files.
@@ -82,7 +82,7 @@ class DuckDb(Server):
         return self.storage.doubt(count)
 
     def execute(self, statement: str) -> Rows:
-        """PRIVATE: the rows; the files are those that were opened."""
+        """PRIVATE: return the rows; the files are those that were opened."""
         rows = _fetch(self.connection, statement)
         with unpassed():
             is_same = _marks(self.files) == self.marks

@@ -85,7 +85,7 @@ class Sql(Engine):
         )
 
     def explain(self, workload: Workload) -> tuple[str, ...]:
-        """Every statement of a plan, after its release's name; no record is read.
+        """Return every statement of a plan, after its release's name; no record is read.
 
         Raises:
             RequestError: something cannot be said in SQL.
@@ -119,7 +119,7 @@ class Sql(Engine):
         return (count,)
 
     def total(self, task: Task) -> Folded:
-        """The sums of a task's tallies; only of sums that the law was held for."""
+        """Return the sums of a task's tallies; only of sums that the law was held for."""
         session, part = self._begun(), getattr(task.part, "part", None)  # of a block's pieces
         is_of_all = task.split is task.sample is EVERYTHING
         if not (isinstance(part, SumPart) and is_of_all):
@@ -175,23 +175,23 @@ class _Session:
         return attrs.evolve(session, planned=frozenset(texts))
 
     def statements(self, part: SumPart, pretty: bool = False) -> list[str]:
-        """One for each tally of a sum."""
+        """Return one for each tally of a sum."""
         tallies = part.learner.tallies(part.query, part.public)
         layers = [tally_statement(tally, part.query, self.columns) for tally in tallies]
         return [self.server.dialect.write(layer, pretty) for layer in layers]
 
     def serves(self, workload: Workload) -> bool:
-        """Whether the same is asked of the same source, so that the law was held for it."""
+        """Return whether the same is asked of the same source, so that the law was held for it."""
         texts = {text for _, part in workload.sums for text in self.statements(part)}
         return self.workload.source == workload.source and texts <= self.planned
 
     def ask(self, text: str) -> Rows:
-        """PRIVATE: the rows of a statement on the records."""
+        """PRIVATE: return the rows of a statement on the records."""
         return self.server.execute(over(self.server.relation, text))
 
 
 def server_of(source: Any, memory: int | None, spool: Path | None) -> Server:
-    """The server for a source, by its class.
+    """Return the server for a source, by its class.
 
     Raises:
         RequestError: its records lie elsewhere, or something is not installed.
@@ -216,7 +216,8 @@ def server_of(source: Any, memory: int | None, spool: Path | None) -> Server:
 
 
 def _hold_rules(session: _Session) -> str:
-    """The digest of statements and of their integers on synthetic rows, which are the core's.
+    """Return the digest of statements and of their integers on synthetic rows, which are the
+    core's.
 
     Raises:
         RequestError: they are not, or the server cannot be asked.
@@ -281,7 +282,7 @@ def _require_words(workload: Workload) -> None:
 
 
 def _exact(part: SumPart, answers: Sequence[Rows]) -> Exact:
-    """The learner's sum, from the rows of its tallies' statements."""
+    """Return the learner's sum, from the rows of its tallies' statements."""
     tallies = part.learner.tallies(part.query, part.public)
     sums = [_integers(part, *pair) for pair in zip(tallies, answers, strict=True)]
     return part.learner.from_tallies(part.query, sums, part.public)

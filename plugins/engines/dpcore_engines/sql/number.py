@@ -16,17 +16,17 @@ DOUBLE, INTEGER, TEXT = "DOUBLE", "BIGINT", "TEXT"
 
 
 def constant(value: float) -> Number:
-    """A double, to the last bit."""
+    """Return a double, to the last bit."""
     return Number(exp.cast(exp.Literal.string(repr(float(value))), DOUBLE))
 
 
 def integer(value: int) -> exp.Expression:
-    """An integer of at least 0."""
+    """Return an integer of at least 0."""
     return exp.Literal.number(str(value))
 
 
 def chosen(*cases: tuple[exp.Expression, exp.Expression], rest: Any = None) -> exp.Expression:
-    """The value of the first condition that holds; `rest`, or null, where none does."""
+    """Return the value of the first condition that holds; `rest`, or null, where none does."""
     branches = [exp.If(this=condition, true=value) for condition, value in cases]
     return exp.Case(ifs=branches, default=rest)
 
@@ -82,18 +82,20 @@ class Number:
         return Number(chosen(*cases, rest=self.tree.copy()))
 
     def flushed(self, least: float) -> Number:
-        """The same, and 0 where it is smaller in size than `least`.
+        """Return the same, and 0 where it is smaller in size than `least`.
 
         PostgreSQL refuses products and quotients that underflow, so a record could end a run.
         """
         return Number(chosen((abs(self) < least, tree_of(0.0)), rest=self.tree.copy()))
 
     def rounded(self) -> Number:
-        """The nearest integer, ties to even: what a cast to integers is. At most 2^53 in size."""
+        """Return the nearest integer, ties to even: what a cast to integers is. At most 2^53 in
+        size.
+        """
         return Number(exp.cast(exp.cast(self.tree.copy(), INTEGER), DOUBLE))
 
     def root(self) -> Number:
-        """Its square root, correctly rounded."""
+        """Return its square root, correctly rounded."""
         return Number(exp.Sqrt(this=self.tree.copy()))
 
 
@@ -107,10 +109,10 @@ def _binary(kind: type[exp.Binary], left: Operand, right: Operand) -> Number:
 
 
 def tree_of(operand: Operand) -> exp.Expression:
-    """Its expression: a copy, as sqlglot moves an expression to where it is put."""
+    """Return its expression: a copy, as sqlglot moves an expression to where it is put."""
     return (operand if isinstance(operand, Number) else constant(operand)).tree.copy()
 
 
 def named(name: str) -> Number:
-    """A column of a layer."""
+    """Return a column of a layer."""
     return Number(exp.column(name, quoted=True))

@@ -57,7 +57,7 @@ class PostgreSql(Server):
         )  # fmt: skip
 
     def execute(self, statement: str) -> Rows:
-        """PRIVATE: the rows, of the snapshot that was taken when the server was opened."""
+        """PRIVATE: return the rows, of the snapshot that was taken when the server was opened."""
         with unpassed(), self.connection.cursor() as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
@@ -111,5 +111,5 @@ class PostgreSql(Server):
 
 
 def _literal(cell: Any) -> str:
-    """A cell as a text that the server casts to its column's type."""
+    """Return a cell as a text that the server casts to its column's type."""
     return "NULL" if cell is None else exp.Literal.string(str(cell)).sql("postgres")

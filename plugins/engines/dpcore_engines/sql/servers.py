@@ -79,7 +79,7 @@ class Server(ABC):
 
     @abstractmethod
     def execute(self, statement: str) -> Rows:
-        """PRIVATE: the rows of a statement.
+        """PRIVATE: return the rows of a statement.
 
         Raises:
             FailureError: it failed, or the records changed.
@@ -110,12 +110,14 @@ class Server(ABC):
 
 
 def over(relation: str, select: str) -> str:
-    """A statement on some relation, on lines of its own: a query may end in a comment."""
+    """Return a statement on some relation, on lines of its own: a query may end in a comment."""
     return f"WITH {RECORDS} AS (\n{relation}\n)\n{select}"
 
 
 def kinds_of(schema: pyarrow.Schema) -> Mapping[str, Kind | None]:
-    """What the columns hold, by their types in Arrow; None for what SQL does not read exactly."""
+    """Return what the columns hold, by their types in Arrow; None for what SQL does not read
+    exactly.
+    """
     return {
         field.name: Kind.CELLS if field.metadata == CELLS else _kind(field.type) for field in schema
     }

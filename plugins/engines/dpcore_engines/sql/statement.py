@@ -24,7 +24,8 @@ Layer = Mapping[str, exp.Expression]
 
 
 def tally_statement(tally: Tally, query: SumQuery, columns: Columns) -> list[Layer]:
-    """The layers of a tally: from what is stored to numbers and codes, to positions, to integers.
+    """Return the layers of a tally: from what is stored to numbers and codes, to positions, to
+    integers.
 
     Numbers that are cut only, and not added, need no positions.
 
@@ -81,7 +82,7 @@ class Dialect:
     fenced: bool
 
     def write(self, layers: list[Layer], pretty: bool = False) -> str:
-        """One SELECT: by cell, where there are cells."""
+        """Return one SELECT: by cell, where there are cells."""
         first, *inner, last = layers
         select = exp.select(*_aliases(first or {"one": integer(1)})).from_(RECORDS)
         for layer in inner:
@@ -97,7 +98,7 @@ class Dialect:
 
 
 def _cell(tally: Tally, columns: Columns, positions: Iterable[Number]) -> exp.Expression:
-    """The number of a record's cell among all; null where it adds nothing."""
+    """Return the number of a record's cell among all; null where it adds nothing."""
 
     def cell_of(cut: Cut) -> exp.Expression:
         return columns.cell(cut, named(columns.value(cut.column, CLIPPED)) if cut.edges else None)

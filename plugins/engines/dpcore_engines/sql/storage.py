@@ -44,7 +44,7 @@ class Storage(ABC):
         """The declared columns, with the types by which the core reads them."""
 
     def connect(self, files: Sequence[Path], settings: Mapping[str, str]) -> Any:
-        """A connection that reads these files and no other, and keeps to its settings."""
+        """Return a connection that reads these files and no other, and keeps to its settings."""
         import duckdb
 
         connection = duckdb.connect(":memory:")
@@ -54,14 +54,14 @@ class Storage(ABC):
 
     @abstractmethod
     def relation(self, files: Sequence[Path]) -> str:
-        """A SELECT of all rows of such files."""
+        """Return a SELECT of all rows of such files."""
 
     @abstractmethod
     def write(self, path: Path, table: pyarrow.Table) -> None:
         """Write rows to such a file."""
 
     def read(self, path: Path) -> Sequence[Columns]:
-        """What the core's own reader reads of such a file."""
+        """Return what the core's own reader reads of such a file."""
         parts = attrs.evolve(self.source, path=path).parts()
         return [batch for part in parts for batch in part.batches()]
 
@@ -108,7 +108,7 @@ class ParquetStorage(Storage):
         return schemas[0]
 
     def relation(self, files: Sequence[Path]) -> str:
-        """All rows; neither columns nor rows come from names of folders."""
+        """Return all rows; neither columns nor rows come from names of folders."""
         names = ", ".join(_literal(path) for path in files)
         return f"SELECT * FROM read_parquet([{names}], hive_partitioning = false)"
 
@@ -168,7 +168,7 @@ class CsvStorage(Storage):
         )
 
     def relation(self, files: Sequence[Path]) -> str:
-        """All lines behind the header, cut at every delimiter; nothing is inferred."""
+        """Return all lines behind the header, cut at every delimiter; nothing is inferred."""
         (path,) = files
         texts = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(self.width))
         cells = ", ".join(
@@ -197,7 +197,7 @@ class CsvStorage(Storage):
         path.write_bytes(b"".join([self.header, *texts]))
 
     def doubt(self, count: int) -> str:
-        """PRIVATE: nothing where every line is a record, and DuckDB found as many."""
+        """PRIVATE: return nothing where every line is a record, and DuckDB found as many."""
         with self.source.path.open("rb") as file:
             file.seek(len(self.header))
             lines, delimiters, is_plain, end = 0, 0, True, b"\n"
@@ -222,7 +222,7 @@ class TableStorage(Storage):
     source: DuckDbPart
 
     def connect(self, files: Sequence[Path], settings: Mapping[str, str]) -> Any:
-        """A connection to the file, which writes nothing."""
+        """Return a connection to the file, which writes nothing."""
         return connect(files[0], settings)
 
     @property
@@ -237,11 +237,11 @@ class TableStorage(Storage):
             return pyarrow.schema([schema.field(column) for column in names])
 
     def read(self, path: Path) -> Sequence[Columns]:
-        """What the core's own reader reads of the table."""
+        """Return what the core's own reader reads of the table."""
         return [*attrs.evolve(self.source, path=path).batches()]
 
     def relation(self, files: Sequence[Path]) -> str:
-        """All rows of the table, whichever file it is in."""
+        """Return all rows of the table, whichever file it is in."""
         return self.source.relation
 
     def write(self, path: Path, table: pyarrow.Table) -> None:
@@ -263,7 +263,7 @@ class TableStorage(Storage):
 
 
 def storage_of(source: Any) -> Storage:
-    """The storage of a source's files.
+    """Return the storage of a source's files.
 
     Raises:
         RequestError: they are written in a way that DuckDB reads otherwise.

@@ -37,7 +37,7 @@ class BestOfBound(SensitivityBound):
     def about(
         self, learner: BestOf, public: Public, adjacency: Adjacency, claims: Claims
     ) -> SensitivityBound | Refused:
-        """The same, with one bound for each candidate."""
+        """Return the same, with one bound for each candidate."""
         bounds: list[SensitivityBound] = []
         for index, candidate in enumerate(learner.candidates):
             part = learner.part(public)
@@ -69,7 +69,9 @@ class CandidatesBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: BestOf, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
-        """The sensitivity of the candidate's own query; 1 in the maximum norm for the choice."""
+        """Return the sensitivity of the candidate's own query; 1 in the maximum norm for the
+        choice.
+        """
         if query.name == CHOICE:
             # A record that comes or goes moves all sums one way, at most 1 apart;
             # a replaced one may raise one candidate's sum and lower another's.
@@ -108,7 +110,7 @@ class _CandidateClaims:
 def _pick_bound(
     candidate: Learner, public: Public, adjacency: Adjacency, claims: Claims
 ) -> SensitivityBound | Refused:
-    """A candidate's first bound that claims something of each of its queries."""
+    """Return a candidate's first bound that claims something of each of its queries."""
     refusals = []
     for _, bound in claims.of_learner(candidate):
         settled_bound = _settle_bound(bound, candidate, public, adjacency, claims)
@@ -125,7 +127,9 @@ def _settle_bound(
     adjacency: Adjacency,
     claims: Claims,
 ) -> SensitivityBound | Refused:
-    """The bound made for this candidate, if it claims something of each query; else why not."""
+    """Return the bound made for this candidate, if it claims something of each query; else why
+    not.
+    """
     if not bound.is_about(candidate):
         return Refused(f"{type(bound).__name__} is about another learner")
     if bound.withholds_count:

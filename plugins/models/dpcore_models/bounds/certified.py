@@ -18,10 +18,10 @@ class CertifiedLearner(Protocol):
         """Lam > 0 of the sum form."""
 
     def moves(self, domain: Domain) -> ByRelation:
-        """What one record moves the exact result by."""
+        """Return what one record moves the exact result by."""
 
     def solver_error(self, domain: Domain) -> float:
-        """How far the computed result may lie from it; or infinity."""
+        """Return how far the computed result may lie from it; or infinity."""
 
 
 @attrs.frozen(kw_only=True)

@@ -40,7 +40,7 @@ class _CosSin(Features):
         return {"frequencies": self.frequencies}
 
     def exported(self) -> tuple[None, dict[str, Any]]:
-        """No other map, and the exact angles that waves are computed from."""
+        """Return no other map, and the exact angles that waves are computed from."""
         return None, {"turns": self.turns.matrix, "phases": False}
 
 

@@ -42,7 +42,7 @@ class _Cosines(Features):
         return {"frequencies": self.frequencies, "phases": self.phases}
 
     def exported(self) -> tuple[None, dict[str, Any]]:
-        """No other map, and the exact angles that waves are computed from."""
+        """Return no other map, and the exact angles that waves are computed from."""
         return None, {"turns": self.turns.matrix, "phases": True}
 
 

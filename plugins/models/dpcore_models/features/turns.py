@@ -111,7 +111,7 @@ class Turns:
         return integer_rows(rows) @ self._turn_matrix
 
     def blocks(self, rows: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-        """The same, `BLOCK` waves at a time, shape (n, at most BLOCK), in Fortran order."""
+        """Yield the same, `BLOCK` waves at a time, shape (n, at most BLOCK), in Fortran order."""
         extended = integer_rows(rows).T
         for start in range(0, self.count, BLOCK):
             # The product is transposed, so that each wave's angles are contiguous in memory.

@@ -120,11 +120,11 @@ class BestOf(Learner):
     )
 
     def cut_columns(self, domain: Domain) -> tuple[str, ...]:
-        """The ranges that any of the candidates cuts."""
+        """Return the ranges that any of the candidates cuts."""
         return tuple({name for learner in self.candidates for name in learner.cut_columns(domain)})
 
     def part(self, public: Public) -> Public:
-        """What a candidate knows: its own fraction of the budget."""
+        """Return what a candidate knows: its own fraction of the budget."""
         if public.mu is None:
             return public
         candidate_fraction = (1 - self.share) / len(self.candidates)
@@ -133,7 +133,9 @@ class BestOf(Learner):
         return attrs.evolve(public, mu=public.mu * math.sqrt(candidate_fraction))
 
     def own(self, query: Query, public: Public) -> tuple[int, Query]:
-        """The candidate that a query of the fits belongs to, counted from 0, and its own query."""
+        """Return the candidate that a query of the fits belongs to, counted from 0, and its own
+        query.
+        """
         # Only two splits: the candidate's own name may hold points, as where choices are nested.
         _, number, name = query.name.split(".", 2)
         index = int(number) - 1
@@ -143,7 +145,7 @@ class BestOf(Learner):
         return index, attrs.evolve(candidate_query, distance=query.distance, args=query.args)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """All that the candidates may ask, and `choice` once."""
+        """Return all that the candidates may ask, and `choice` once."""
         fit_queries: list[Query] = []
         candidate_fraction = (1 - self.share) / len(self.candidates)
         for number, candidate in enumerate(self.candidates, start=1):
@@ -207,7 +209,7 @@ class BestOf(Learner):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> Any:
-        """PRIVATE: the candidate's statistic, or minus each candidate's sum of losses."""
+        """PRIVATE: return the candidate's statistic, or minus each candidate's sum of losses."""
         if query.name != CHOICE:
             index, inner_query = self.own(query, public)
             return self.candidates[index].statistic(inner_query, records, self.part(public), secret)
@@ -221,12 +223,12 @@ class BestOf(Learner):
     def _block_losses(
         self, models: tuple[ScoringModel, ...], domain: Domain, block: Records
     ) -> tuple[Exact]:
-        """PRIVATE: the sums of a block's rounded losses by each model."""
+        """PRIVATE: return the sums of a block's rounded losses by each model."""
         losses = [total_loss(model, block, domain, self.clip) for model in models]
         return (Exact.of(losses, LOSS_UNIT),)
 
     def update(self, state: _State, answer: Answer) -> _State:
-        """The candidate's update, or the choice."""
+        """Return the candidate's update, or the choice."""
         number = len(state.models)
         if number == len(self.candidates):
             return attrs.evolve(state, chosen=int(np.argmax(answer.value)))
@@ -238,7 +240,7 @@ class BestOf(Learner):
         )
 
     def model(self, state: _State) -> "ChosenModel":
-        """The model of the candidate that the released choice names."""
+        """Return the model of the candidate that the released choice names."""
         assert state.chosen is not None, "the choice is made"
         (model,) = _require_scorers((state.models[state.chosen],))
         return ChosenModel(model=model.model, chosen=state.chosen)
@@ -256,15 +258,15 @@ class ChosenModel(ShownModel):
     chosen: int
 
     def predict(self, table: Any) -> NDArray[Any]:
-        """The chosen model's predictions for a table, shape (n,)."""
+        """Return the chosen model's predictions for a table, shape (n,)."""
         return self.model.predict(table)
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The chosen model's scores of encoded rows, shape (n,)."""
+        """Return the chosen model's scores of encoded rows, shape (n,)."""
         return self.model.score(encoded)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The chosen model's arrays, and which candidate it is; of nested choices, each."""
+        """Return the chosen model's arrays, and which candidate it is; of nested choices, each."""
         named_arrays = dict(self.model.arrays())
         nested = named_arrays.pop("chosen", None)
         chosen = np.array(self.chosen) if nested is None else np.append(self.chosen, nested)

@@ -37,20 +37,20 @@ class CertifiedRegression(FeatureRegression):
 
     @abstractmethod
     def problem(self, domain: Domain) -> Certified:
-        """The public parameters of the minimisation."""
+        """Return the public parameters of the minimisation."""
 
     def taper(self, domain: Domain) -> Taper:
-        """The weight of the result by the number of records."""
+        """Return the weight of the result by the number of records."""
         return Taper.at_most(domain.at_most)
 
     def moves(self, domain: Domain) -> ByRelation:
-        """What one record moves the published minimiser by, were it exact."""
+        """Return what one record moves the published minimiser by, were it exact."""
         # The minimiser's norm at the most records that are computed: what the weight may scale.
         problem, taper = self.problem(domain), self.taper(domain)
         return taper.moves(problem.moves(), problem.norm(taper.records))
 
     def solver_error(self, domain: Domain) -> float:
-        """The public tolerance, or infinity where none is reached on every dataset."""
+        """Return the public tolerance, or infinity where none is reached on every dataset."""
         problem = self.problem(domain)
         # Which route runs is a matter of public facts, so
         # that the bound knows the tolerance of the right one.
@@ -60,7 +60,7 @@ class CertifiedRegression(FeatureRegression):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
-        """The exact minimiser to within the declared error; tapered."""
+        """Return the exact minimiser to within the declared error; tapered."""
         domain = public.domain
         weight = self.taper(domain).weight(len(records))
         # Above the taper's end nothing is computed: no tolerance is proved there.
@@ -87,7 +87,7 @@ class HuberRegression(CertifiedRegression):
     clip: float = attrs.field(validator=positive)
 
     def problem(self, domain: Domain) -> HuberRidge:
-        """The public parameters of the minimisation."""
+        """Return the public parameters of the minimisation."""
         return HuberRidge(
             kappa=self.features.norm(domain),
             label_bound=domain.label_bound,

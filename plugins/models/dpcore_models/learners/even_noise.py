@@ -42,7 +42,7 @@ class EvenNoise(NoiseIntervals):
         return np.asarray(self.std * np.linalg.norm(phi, axis=1))
 
     def degrees(self, width: int) -> int:
-        """One for each coefficient: their noise is independent."""
+        """Return one for each coefficient: their noise is independent."""
         return width
 
     @property

@@ -29,7 +29,8 @@ def require_clip(instance: Any, attribute: Any, value: float) -> None:
 
 
 def total_loss(model: ScoringModel, records: Records, domain: Domain, clip: float) -> int:
-    """PRIVATE: the exact sum of a model's losses, in units of 2^-30, each of its record only.
+    """PRIVATE: return the exact sum of a model's losses, in units of 2^-30, each of its record
+    only.
 
     A score that is no finite number, or that fails, is the largest loss.
 

@@ -31,18 +31,21 @@ class FeatureRegression(OneShot):
     features: FeatureMap
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the coefficients, in l2; it reads rows where they are fewer than the features."""
+        """Return one: the coefficients, in l2; it reads rows where they are fewer than the
+        features.
+        """
         width = self.features.width(public.domain)
         reads = Reads.ROWS if self.wide(public.domain) else self.narrow_reads
         return (Query(name="coefficients", shape=(width,), distance=Distance.L2, reads=reads),)
 
     def wide(self, domain: Domain) -> bool:
-        """Whether there are surely more features than records, by public facts only: sums of
+        """Return whether there are surely more features than records, by public facts only: sums of
         products of features are more numbers than the rows then."""
         return domain.at_most is not None and domain.at_most < self.features.width(domain)
 
     def folded(self, records: Records, public: Public, *, kept: bool = False) -> FoldedRows:
-        """PRIVATE: the records' features and labels as integers, seen by exact sums over blocks.
+        """PRIVATE: return the records' features and labels as integers, seen by exact sums over
+        blocks.
 
         Args:
             kept: Whether many sums follow one another.
@@ -60,13 +63,13 @@ class FeatureRegression(OneShot):
         )
 
     def mapped(self, records: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: the records' features, shape (n, width), rows at most kappa long."""
+        """PRIVATE: return the records' features, shape (n, width), rows at most kappa long."""
         return self.features.drawn(public.domain, public.randomness)(records.features)
 
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """How far the noise moves coefficients and predictions."""
+        """Return how far the noise moves coefficients and predictions."""
         if "coefficients" not in noise_distributions:
             return ()
         # Noise moves a prediction by at most its length times a row's, which is public.
@@ -76,7 +79,9 @@ class FeatureRegression(OneShot):
     def relative_half_width(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """The widest interval of a prediction as a proportion of the target's declared range."""
+        """Return the widest interval of a prediction as a proportion of the target's declared
+        range.
+        """
         labels = public.domain.labels
         if "coefficients" not in noise_distributions or not isinstance(labels, Range):
             return 0.0
@@ -94,7 +99,7 @@ class FeatureRegression(OneShot):
         )
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """A linear model in the features."""
+        """Return a linear model in the features."""
         return LinearModel(
             domain=public.domain,
             features=self.features.drawn(public.domain, public.randomness),

@@ -19,7 +19,7 @@ _MOST_PATTERNS = 1 << 14
 
 
 def block_by_block(workload: Workload, factors: tuple[int, ...]) -> int:
-    """A bound on the squared distance: every block at its own most distant pattern."""
+    """Return a bound on the squared distance: every block at its own most distant pattern."""
     sizes = workload.sizes
     return 2 * sum(
         factor**2
@@ -32,7 +32,9 @@ def block_by_block(workload: Workload, factors: tuple[int, ...]) -> int:
 
 
 def size_by_size(workload: Workload, factors: tuple[int, ...]) -> int | None:
-    """A bound on the squared distance by how many columns of each size agree; None if too many."""
+    """Return a bound on the squared distance by how many columns of each size agree; None if too
+    many.
+    """
     largest: dict[Subset, int] = {}
     for subset, factor in zip(workload.subsets, factors, strict=True):
         kind = workload.shape(subset)
@@ -56,7 +58,7 @@ def size_by_size(workload: Workload, factors: tuple[int, ...]) -> int | None:
 
 
 def _products(kind: Subset, numbers: Counter[int], agreeing: dict[int, int]) -> int:
-    """The sum of inner products over all blocks with columns of these sizes."""
+    """Return the sum of inner products over all blocks with columns of these sizes."""
     total = 1
     for size, sides in Counter(kind).items():
         alike, unlike = agreeing[size], numbers[size] - agreeing[size]
@@ -71,7 +73,9 @@ def _products(kind: Subset, numbers: Counter[int], agreeing: dict[int, int]) -> 
 
 
 def _largest_opposite(shape: Subset) -> int:
-    """The largest of minus the inner product of two records in a block, over all patterns."""
+    """Return the largest of minus the inner product of two records in a block, over all
+    patterns.
+    """
     patterns = itertools.product((False, True), repeat=len(shape))
     return max(
         -math.prod(size * (size * equal - 1) for size, equal in zip(shape, pattern, strict=True))

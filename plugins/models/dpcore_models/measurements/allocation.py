@@ -38,7 +38,7 @@ class Allocation:
 def least_total(
     workload: Workload, weights: NDArray[np.float64], total_fraction: float = 0.0
 ) -> Allocation:
-    """The least sum over all cells of variances, those of a table times its weight.
+    """Return the least sum over all cells of variances, those of a table times its weight.
 
     Args:
         total_fraction: Of the squared deviations, what the number of records gets at least.
@@ -55,7 +55,7 @@ def least_total(
 
 
 def least_largest(workload: Workload, targets: NDArray[np.float64]) -> Allocation:
-    """The least possible largest ratio of a table's variance to its target."""
+    """Return the least possible largest ratio of a table's variance to its target."""
     sizes = workload.table_cells * targets
     weights = np.full(len(targets), 1 / sizes.sum())
     best: Allocation | None = None

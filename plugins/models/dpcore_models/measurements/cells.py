@@ -56,7 +56,7 @@ class CellTables:
         return math.prod(self.sizes[i] for i in columns)
 
     def _residuals(self, table: Subset) -> Iterator[tuple[Residual, Subset]]:
-        """Every residual of a table, and the columns that it sums over."""
+        """Yield every residual of a table, and the columns that it sums over."""
         rigid = tuple(i for i in table if i in self.open_columns)
         closed = tuple(i for i in table if i not in self.open_columns)
         for size in range(len(closed) + 1):
@@ -97,7 +97,7 @@ class CellTables:
         return tuple(self._table(table, blocks) for table in self.tables)
 
     def _table(self, table: Subset, blocks: dict[Residual, Table]) -> Table:
-        """One table: each residual, spread over the columns that it sums over."""
+        """Return one table: each residual, spread over the columns that it sums over."""
         cells = np.zeros(tuple(self.sizes[i] for i in table))
         for residual, summed in self._residuals(table):
             block = blocks[residual]
@@ -108,7 +108,7 @@ class CellTables:
         return cells
 
     def deviations(self) -> Table:
-        """The standard deviation of the estimates of every table's cells, at unit noise."""
+        """Return the standard deviation of the estimates of every table's cells, at unit noise."""
         precisions = self._precisions()
         return np.sqrt(
             [
@@ -122,7 +122,9 @@ class CellTables:
         )
 
     def largest_errors(self) -> Table:
-        """How far estimates of every table move at most, where each answer moves by its factor."""
+        """Return how far estimates of every table move at most, where each answer moves by its
+        factor.
+        """
         precisions = self._precisions()
         moves: dict[Residual, float] = {}
         for table, factor in zip(self.tables, self.factors, strict=True):

@@ -65,7 +65,7 @@ def simulated_half_width(
     distribution: NoiseDistribution | None,
     miss: float,
 ) -> float:
-    """The same for independent noise of one law; infinite where it cannot be simulated.
+    """Return the same for independent noise of one law; infinite where it cannot be simulated.
 
     That is where the law is none of those drawn here, or the miss so small that it would take more
     than some seconds: other intervals, of each number by itself, hold all the same.
@@ -86,7 +86,7 @@ def simulated_half_width(
 
 
 def can_simulate(distribution: NoiseDistribution | None) -> bool:
-    """Whether the law is one of those that `noises` draws."""
+    """Return whether the law is one of those that `noises` draws."""
     return isinstance(distribution, LaplaceDistribution | NormalDistribution)
 
 
@@ -118,7 +118,7 @@ def noises(
 
 
 def _narrow_gaussian(steps: float, uniform: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A discrete Gaussian by its own weights."""
+    """Return a discrete Gaussian by its own weights."""
     cutoff = math.ceil(12 * steps) + 2
     values = np.arange(-cutoff, cutoff + 1)
     weights = np.exp(-0.5 * (values / steps) ** 2)
@@ -128,7 +128,9 @@ def _narrow_gaussian(steps: float, uniform: NDArray[np.float64]) -> NDArray[np.f
 
 
 def _rank(miss: float, draws: int) -> int:
-    """The least r with P(Bin(draws, 1 - miss) >= r) <= 2^-20; draws + 1 where there is none."""
+    """Return the least r with P(Bin(draws, 1 - miss) >= r) <= 2^-20; draws + 1 where there is
+    none.
+    """
     from scipy.special import betainc
 
     # By the normal approximation at first, then up or down by the exact tail.

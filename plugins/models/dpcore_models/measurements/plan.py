@@ -46,7 +46,7 @@ class Plan:
         return _root(largest)
 
     def deviations(self, width: float) -> NDArray[np.float64]:
-        """The standard deviation of the cells of every table, at noise of that width."""
+        """Return the standard deviation of the cells of every table, at noise of that width."""
         noise = self.residuals.noise(math.ldexp(width, PLACES))
         return np.sqrt(self.residuals.workload.variances(noise))
 
@@ -81,7 +81,7 @@ class Plan:
 def laplace_sums(
     deviations: NDArray[np.float64], largest: NDArray[np.float64], miss: float
 ) -> NDArray[np.float64]:
-    r"""How far sums of independent Laplace noises lie from 0 at most, but for a probability.
+    r"""Return how far sums of independent Laplace noises lie from 0 at most, but for a probability.
 
     Of noises of scale :math:`c_i\le m`, :math:`E e^{\lambda X}=\prod1/(1-\lambda^2c_i^2)\le
     (1-\lambda^2m^2)^{-V/2m^2}`, V the variance, as -log(1 - x) is convex and 0 at 0.
@@ -97,8 +97,8 @@ def laplace_sums(
 
 
 def of_unit_width(noise_distribution: NoiseDistribution) -> NoiseDistribution:
-    """The distribution of noise as a multiple of its standard deviation: normal where the grid is
-    fine.
+    """Return the distribution of noise as a multiple of its standard deviation: normal where the
+    grid is fine.
     """
     if (
         isinstance(noise_distribution, NormalDistribution)
@@ -112,7 +112,9 @@ def of_unit_width(noise_distribution: NoiseDistribution) -> NoiseDistribution:
 
 
 def _root(squared: int) -> float:
-    """The length of a number of squared units, rounded up; exact as a float up to 2^53 units."""
+    """Return the length of a number of squared units, rounded up; exact as a float up to 2^53
+    units.
+    """
     return up(math.ldexp(math.isqrt(squared - 1) + 1, -PLACES), roundings=1) if squared else 0.0
 
 
@@ -123,7 +125,7 @@ def plan(
     weights: tuple[float, ...] | None = None,
     total_fraction: float = 0.0,
 ) -> Plan:
-    """The plan of a workload.
+    """Return the plan of a workload.
 
     Args:
         objective: `total`: least sum of all cells' variances times their table's weight. `each`:
@@ -142,8 +144,8 @@ def plan(
 
 @lru_cache(maxsize=32)
 def joint_width(residuals: Residuals, distribution: NoiseDistribution, miss: float) -> float:
-    """How many standard deviations all cells of all tables lie from the truth at most, by their
-    joint distribution; infinite where that is not simulated.
+    """Return how many standard deviations all cells of all tables lie from the truth at most, by
+    their joint distribution; infinite where that is not simulated.
 
     Args:
         distribution: Of the noise of every whole number, of standard deviation 1 (`of_unit_width`).

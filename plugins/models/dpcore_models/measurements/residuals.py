@@ -45,7 +45,7 @@ class Residuals:
 
     @classmethod
     def of(cls, workload: Workload, noise: NDArray[np.float64]) -> Residuals:
-        """The whole numbers nearest below what noise of these variances asks for.
+        """Return the whole numbers nearest below what noise of these variances asks for.
 
         Args:
             noise: s_A^2 up to a common factor.
@@ -73,7 +73,7 @@ class Residuals:
         )
 
     def squared_distance(self, agreeing: frozenset[int]) -> int:
-        """The squared distance of two records that agree in these columns only."""
+        """Return the squared distance of two records that agree in these columns only."""
         sizes = self.workload.sizes
         return 2 * sum(
             factor**2
@@ -85,7 +85,7 @@ class Residuals:
         )
 
     def worst_agreement(self) -> frozenset[int] | None:
-        """The columns in which the most distant two records agree; None where there are too
+        """Return the columns in which the most distant two records agree; None where there are too
         many.
         """
         columns = sorted({i for subset in self.workload.subsets for i in subset})
@@ -132,7 +132,7 @@ class Residuals:
         )
 
     def sums(self, counts: Mapping[Subset, NDArray[np.int64]]) -> NDArray[np.int64]:
-        """The whole numbers of many records, from the counts of the maximal tables.
+        """Return the whole numbers of many records, from the counts of the maximal tables.
 
         Args:
             counts: Each of the shape of its table: 64 bits of at most 2^20 records, or Python's
@@ -187,7 +187,7 @@ class Residuals:
     def _table(
         self, table: Subset, blocks: Mapping[Subset, NDArray[np.float64]]
     ) -> NDArray[np.float64]:
-        """One table: each residual of its columns, spread over the columns that it lacks."""
+        """Return one table: each residual of its columns, spread over the columns that it lacks."""
         workload, sizes = self.workload, self.workload.sizes
         varying = tuple(i for i in table if sizes[i] > 1)
         cells: NDArray[np.float64] = np.zeros(workload.shape(varying))

@@ -109,7 +109,9 @@ class Tree:
 
 
 def best_tree(workload: NDArray[np.float64]) -> Tree:
-    """The tree of the search above with the least variance of a workload, (queries, cells)."""
+    """Return the tree of the search above with the least variance of a workload, (queries,
+    cells).
+    """
     queries, cells = workload.shape
     # Spread by the golden ratio, so that the sample has no rhythm in common with a tree.
     places = np.unique((np.arange(_SAMPLE) * _GOLDEN * queries).astype(np.intp) % queries)
@@ -130,7 +132,7 @@ def best_tree(workload: NDArray[np.float64]) -> Tree:
 
 
 def _weighed(tree: Tree, error: Callable[[Tree], float]) -> Tree:
-    """The tree with the weights of its levels moved by 64ths while the error falls."""
+    """Return the tree with the weights of its levels moved by 64ths while the error falls."""
     least, step = error(tree), 4
     while step:
         moves = [attrs.evolve(tree, parts=parts) for parts in _moved_parts(tree.parts, step)]
@@ -143,7 +145,7 @@ def _weighed(tree: Tree, error: Callable[[Tree], float]) -> Tree:
 
 
 def _moved_parts(parts: tuple[int, ...], step: int) -> list[tuple[int, ...]]:
-    """All ways to move `step` 64ths from one level to another."""
+    """Return all ways to move `step` 64ths from one level to another."""
     moves = []
     for source, sink in itertools.permutations(range(len(parts)), 2):
         changed = [*parts]

@@ -73,11 +73,11 @@ class Workload:
         return tuple(sorted(largest))
 
     def shape(self, subset: Subset) -> tuple[int, ...]:
-        """The sides of a subset's block of numbers."""
+        """Return the sides of a subset's block of numbers."""
         return tuple(self.sizes[i] for i in subset)
 
     def cells(self, subset: Subset) -> int:
-        """How many numbers a subset's block has."""
+        """Return how many numbers a subset's block has."""
         return math.prod(self.shape(subset))
 
     @cached_property
@@ -98,7 +98,7 @@ class Workload:
         return np.array([float(self.cells(table)) for table in self.varying])
 
     def published(self, table: Subset) -> tuple[slice, ...]:
-        """The cells of a table that are in the answers."""
+        """Return the cells of a table that are in the answers."""
         return tuple(slice(self.sizes[i] - (i in self.hidden)) for i in table)
 
     @cached_property

@@ -49,7 +49,8 @@ def solved(bands: Sequence[int], values: Sequence[NDArray[Any]]) -> NDArray[np.f
 
 
 def square_root_bands(count: int, bits: int = 6) -> tuple[int, ...]:
-    r"""The banded square root of running totals: :math:`\binom{2i}i/4^i` in units of 2^-bits.
+    r"""Return the banded square root of running totals: :math:`\binom{2i}i/4^i` in units of
+    2^-bits.
 
     Integers only decide, so that every machine has the same. Source: Fichtenberger, Henzinger &
     Upadhyay (2023), arXiv:2202.11205; with bands Kalinin & Lampert (2024), arXiv:2405.13763.

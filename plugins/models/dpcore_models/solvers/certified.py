@@ -25,15 +25,16 @@ class Certified(ABC):
 
     @abstractmethod
     def moves(self) -> ByRelation:
-        """What one record moves the minimiser by, in l2."""
+        """Return what one record moves the minimiser by, in l2."""
 
     @abstractmethod
     def norm(self, records: int) -> float:
-        """A bound on the minimiser's norm for at most `records` records."""
+        """Return a bound on the minimiser's norm for at most `records` records."""
 
     @abstractmethod
     def error(self, records: int, width: int) -> float:
-        """What `solve` reaches on every dataset of at most `records` rows, from the minimiser.
+        """Return what `solve` reaches on every dataset of at most `records` rows, from the
+        minimiser.
 
         Infinity represents an error at which no claim would be worth making.
         """
@@ -42,7 +43,7 @@ class Certified(ABC):
     def solve(
         self, features: NDArray[np.float64], labels: NDArray[np.float64], tolerance: float
     ) -> NDArray[np.float64]:
-        """The minimiser to within `tolerance`, shape (d,); returns only what is certified.
+        """Return the minimiser to within `tolerance`, shape (d,); returns only what is certified.
 
         For features of shape (n, d), rows at most kappa long, and labels of shape (n,), within M.
 
@@ -52,11 +53,11 @@ class Certified(ABC):
 
     @abstractmethod
     def folded_error(self, records: int, width: int) -> float:
-        """What `solve_folded` reaches, as `error`."""
+        """Return what `solve_folded` reaches, as `error`."""
 
     @abstractmethod
     def solve_folded(self, rows: FoldedRows, tolerance: float) -> NDArray[np.float64]:
-        """PRIVATE: the minimiser of the rounded records, by exact sums; else as `solve`.
+        """PRIVATE: return the minimiser of the rounded records, by exact sums; else as `solve`.
 
         The same bits however records are cut into blocks.
 

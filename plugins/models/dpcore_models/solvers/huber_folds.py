@@ -65,7 +65,9 @@ class FoldedHuber:
     clip: float
 
     def noise(self, records: int, width: int, length: float) -> float:
-        """What a computed gradient, or a gradient step, errs by at a point of at most this norm."""
+        """Return what a computed gradient, or a gradient step, errs by at a point of at most this
+        norm.
+        """
         kappa, lam = self.kappa, self.total_regularization
         # Items 1 to 4 of the errors above, in that order;
         # then the ridge term and a gradient step's own.
@@ -76,7 +78,8 @@ class FoldedHuber:
         return up(point + scores + pull_error + gamma(3) * lam * length + step, roundings=5000)
 
     def minimise(self, rows: FoldedRows, tolerance: float, longest: float) -> NDArray[np.float64]:
-        """The minimiser to within `tolerance`, which is at least four times the noise over Lam.
+        """Return the minimiser to within `tolerance`, which is at least four times the noise over
+        Lam.
 
         Args:
             longest: A bound on the minimiser's norm.
@@ -164,7 +167,7 @@ def _pulls(residuals: _Residuals, unit: int, exponent: int, block: WholeRows) ->
 
 
 def _active(residuals: _Residuals, exponent: int, block: WholeRows) -> Folded:
-    """The Gram matrix of the rows whose residuals are not clipped."""
+    """Return the Gram matrix of the rows whose residuals are not clipped."""
     # A residual at the clip has no second derivative: its row is left out of the Hessian.
     rows = block.rows[np.abs(residuals.of(block)) < residuals.clip]
     return (Exact.of(rows.T @ rows, exponent),)
@@ -177,7 +180,7 @@ def _slopes(
     unit: int,
     block: WholeRows,
 ) -> Folded:
-    """The data's part of the derivative along a line, at several points of it."""
+    """Return the data's part of the derivative along a line, at several points of it."""
     scores = direction.scores(block.rows)[:, None]
     residuals_along = residuals.of(block)[:, None] + strides * scores
     slopes = np.clip(residuals_along, -residuals.clip, residuals.clip) * scores
@@ -227,7 +230,7 @@ class _Point:
         return cls(problem, rows, coefficients, residuals, gradient, distance)
 
     def evaluate_at(self, coefficients: NDArray[np.float64]) -> _Point:
-        """The same problem at another point."""
+        """Return the same problem at another point."""
         return _Point.at(self.problem, self.rows, coefficients)
 
     @property
@@ -238,7 +241,9 @@ class _Point:
         return up(steepest, roundings=5000)
 
     def newton(self, nearest: float) -> _Point:
-        """One Newton step: in full if no certificate was as small, else near the line's minimum."""
+        """Return one Newton step: in full if no certificate was as small, else near the line's
+        minimum.
+        """
         direction = self._direction()
         full = self.evaluate_at(self.coefficients + direction)
         # Near the minimum the active set is right and one full step ends the search.
@@ -287,7 +292,7 @@ class _Point:
     def _slopes(
         self, direction: NDArray[np.float64], strides: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The derivative at some points of the line: one pass."""
+        """Return the derivative at some points of the line: one pass."""
         lam, kappa = self.problem.total_regularization, self.problem.kappa
         # No record's slope is larger, with room for
         # rounding; 2^-900 keeps the unit a normal number.
@@ -301,5 +306,5 @@ class _Point:
 
 
 def _half(width: int) -> int:
-    """The least h with sqrt(width) <= 2^h."""
+    """Return the least h with sqrt(width) <= 2^h."""
     return ((width - 1).bit_length() + 1) // 2

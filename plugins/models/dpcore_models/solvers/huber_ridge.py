@@ -51,13 +51,14 @@ class HuberRidge(Certified):
         return huber_ridge(self.kappa, self.label_bound, self.clip, self.total_regularization)
 
     def norm(self, records: int) -> float:
-        """A bound on the minimiser's norm for at most `records` records."""
+        """Return a bound on the minimiser's norm for at most `records` records."""
         return huber_ridge_norm(
             self.kappa, self.label_bound, self.clip, self.total_regularization, records
         )
 
     def noise(self, records: int, width: int, length: float) -> float:
-        r"""What a computed gradient, or a gradient step, errs by at a point of at most this norm.
+        r"""Return what a computed gradient, or a gradient step, errs by at a point of at most this
+        norm.
 
         A residual errs by gamma_{d+1} (kappa |c| + M), and clipping does not stretch that; the sum
         of n pulls of at most kappa B errs by gamma_depth of their sum; a step of 1/L rounds its
@@ -139,7 +140,9 @@ def distance_to_minimiser(
     labels: NDArray[np.float64],
     coefficients: NDArray[np.float64],
 ) -> float:
-    """The certificate: how far `coefficients` can be from the minimiser, rounding included."""
+    """Return the certificate: how far `coefficients` can be from the minimiser, rounding
+    included.
+    """
     return _Point.evaluate(problem, features, labels, coefficients).distance
 
 
@@ -182,7 +185,7 @@ class _Point:
         )
 
     def evaluate_at(self, coefficients: NDArray[np.float64]) -> "_Point":
-        """The same problem at another point."""
+        """Return the same problem at another point."""
         return _Point.evaluate(self.problem, self.features, self.labels, coefficients)
 
     @property
@@ -193,7 +196,9 @@ class _Point:
         return up(steepest, roundings=5000)
 
     def newton(self, nearest: float) -> "_Point":
-        """One Newton step: in full if no certificate was as small, else to the line's minimum."""
+        """Return one Newton step: in full if no certificate was as small, else to the line's
+        minimum.
+        """
         direction = self._direction()
         full = self.evaluate_at(self.coefficients + direction)
         # Than the latest is not enough: steps that raise the objective could cycle.

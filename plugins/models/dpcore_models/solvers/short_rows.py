@@ -124,7 +124,9 @@ class FoldedRows:
         return len(self.records)
 
     def fold(self, part: Callable[[WholeRows], Folded], zero: Folded) -> Folded:
-        """The sum over all records of what `part` makes of a block's integers; pure, additive."""
+        """Return the sum over all records of what `part` makes of a block's integers; pure,
+        additive.
+        """
         # Every part is a pure function of one block, so that blocks may run anywhere, in any order.
         fold_block = partial(_fold_block, self.features, self.units, self.kept, part)
         return self.records.fold(fold_block, zero, BLOCK)
@@ -142,7 +144,7 @@ class FoldedRows:
 
 
 def above(bound: float) -> int:
-    """The least e with bound <= 2^e."""
+    """Return the least e with bound <= 2^e."""
     half, exponent = math.frexp(bound)
     return exponent - 1 if half == 0.5 else exponent
 
@@ -154,7 +156,7 @@ def _fold_block(
     part: Callable[[WholeRows], Folded],
     block: Records,
 ) -> Folded:
-    """What a block adds."""
+    """Return what a block adds."""
 
     def integers() -> WholeRows:
         return units.integers(row_by_row(features, block.features, units.width), block.labels)

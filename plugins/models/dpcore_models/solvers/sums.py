@@ -24,7 +24,7 @@ def depth(records: int) -> int:
 
 
 def plain(*values: float) -> bool:
-    """Whether products of up to four such values neither overflow nor underflow."""
+    """Return whether products of up to four such values neither overflow nor underflow."""
     return all(_SMALLEST < value < _LARGEST for value in values)
 
 
@@ -51,7 +51,8 @@ def gram(features: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def norm(vector: NDArray[np.float64]) -> float:
-    """The l2 norm to a relative error of at most 4 u, whatever the scale; infinite or NaN if it is.
+    """Return the l2 norm to a relative error of at most 4 u, whatever the scale; infinite or NaN if
+    it is.
 
     Entries are scaled by the largest one; squares are summed exactly and rounded once.
     """

@@ -21,7 +21,7 @@ _POINTS = 400  # of the grid, each way
 def ridge_add_remove_exact(
     kappa: float, label_bound: float, total_regularization: float, records: int
 ) -> float:
-    """The maximum, not rounded up; arguments as `ridge_add_remove` takes them."""
+    """Return the maximum, not rounded up; arguments as `ridge_add_remove` takes them."""
     need_positive(
         "ridge_add_remove_exact", kappa=kappa, label_bound=label_bound, Lam=total_regularization
     )
@@ -54,7 +54,7 @@ def ridge_add_remove_exact(
 
 
 def moved(g: float, k: float, total_regularization: float, records: int) -> float:
-    """What one pair of lengths attains, for labels of size 1."""
+    """Return what one pair of lengths attains, for labels of size 1."""
     denominator = g + total_regularization
     return k / (denominator + k * k) * (1 + k * math.sqrt(records * g) / denominator)
 

@@ -42,7 +42,9 @@ class Taper:
         return cls(records=records, full=records)
 
     def weight(self, records: int) -> float:
-        """The weight w(n) of a result on n records, in [0, 1]; linear between the two limits."""
+        """Return the weight w(n) of a result on n records, in [0, 1]; linear between the two
+        limits.
+        """
         if records <= self.full:
             return 1.0
         if records >= self.records:
@@ -50,7 +52,7 @@ class Taper:
         return (self.records - records) / (self.records - self.full)
 
     def moves(self, inner: ByRelation, norm: float) -> ByRelation:
-        """The movement of tapered statistics, of at most this norm; rounded up."""
+        """Return the movement of tapered statistics, of at most this norm; rounded up."""
         if self.records == self.full:
             return inner
         # Membership changes n and with it the weight; a replacement changes roundings only.
@@ -65,7 +67,7 @@ class Taper:
         )
 
     def cost(self, norm: float, *, membership: bool) -> float:
-        """What it adds to the movement of statistics of at most this norm; rounded up.
+        """Return what it adds to the movement of statistics of at most this norm; rounded up.
 
         Args:
             membership: Whether the number of records may differ. If not, all that is left is the

@@ -13,7 +13,8 @@ _LEAST = 2.0**-900  # radii below have no room above the denormal numbers, which
 
 
 def into_ball(vector: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
-    """The point of the ball nearest to `vector`, less a hair; its true norm is at most `radius`.
+    """Return the point of the ball nearest to `vector`, less a hair; its true norm is at most
+    `radius`.
 
     Total: what is not finite goes to 0, and so does everything where the radius is below 2^-900.
     Points inside by a hair stay as they are; otherwise the result is never farther than 2^-47

@@ -174,7 +174,8 @@ def distance_to_minimiser(
     coefficients: NDArray[np.float64],
     shift: float,
 ) -> float:
-    """The certificate: how far `coefficients` can be from the exact minimiser, rounding included.
+    """Return the certificate: how far `coefficients` can be from the exact minimiser, rounding
+    included.
 
     Args:
         shift: nu >= 0; whichever is given, the result is valid.
@@ -187,7 +188,7 @@ def distance_to_minimiser(
 def _distance_by_sums(
     problem: BallRidge, sums: Sums, coefficients: NDArray[np.float64], shift: float
 ) -> float:
-    """The same from exact sums, of which each became a float by one rounding."""
+    """Return the same from exact sums, of which each became a float by one rounding."""
     data = sums.gram @ coefficients - sums.moments
     return _distance(problem, coefficients, shift, data, sums.records, sums.moments.size + 1)
 
@@ -298,7 +299,7 @@ class _System:
 
     @classmethod
     def of_sums(cls, problem: BallRidge, sums: Sums) -> "_System":
-        """The primal system, from exact sums only: no row is read again."""
+        """Return the primal system, from exact sums only: no row is read again."""
         return cls(
             features=np.empty((0, sums.moments.size)),
             matrix=sums.gram,
@@ -309,7 +310,7 @@ class _System:
         )
 
     def solve_at(self, shift: float) -> _Solution | None:
-        """The solution at nu, or None where Cholesky breaks down."""
+        """Return the solution at nu, or None where Cholesky breaks down."""
         matrix = self.matrix.copy(order="F")
         matrix.flat[:: matrix.shape[0] + 1] += self.regularization + shift
         try:
@@ -334,7 +335,7 @@ class _System:
 
 
 def _meet_sphere(inner_end: _Solution, outer_end: _Solution, radius: float) -> NDArray[np.float64]:
-    """The point of norm R on the segment between two solutions."""
+    """Return the point of norm R on the segment between two solutions."""
     direction = outer_end.coefficients - inner_end.coefficients
     square, product = float(direction @ direction), float(inner_end.coefficients @ direction)
     deficit = (radius - inner_end.length) * (radius + inner_end.length)

@@ -37,11 +37,11 @@ class Triangle:
         self.matrix *= factors
 
     def diagonal(self) -> NDArray[np.float64]:
-        """The diagonal, which is real, shape (s,)."""
+        """Return the diagonal, which is real, shape (s,)."""
         return np.real(self.matrix.diagonal()).copy()
 
     def one_norm(self) -> float:
-        """The largest sum of absolute values in a column of the whole matrix."""
+        """Return the largest sum of absolute values in a column of the whole matrix."""
         sums = np.zeros(self.matrix.shape[0])
         for start in range(0, sums.size, _COLUMNS):
             part = np.abs(np.tril(self.matrix[start:, start : start + _COLUMNS]))
@@ -50,7 +50,8 @@ class Triangle:
         return float(sums.max(initial=0.0))
 
     def cholesky(self, least: float) -> "Factor | None":
-        """Its factor, in its place; None if it has none, or a reciprocal condition below `least`.
+        """Return its factor, in its place; None if it has none, or a reciprocal condition below
+        `least`.
 
         The triangle is lost either way.
         """
@@ -65,7 +66,7 @@ class Triangle:
         return Factor(factor) if reciprocal > least else None
 
     def pseudo_solve(self, right: NDArray[Any]) -> NDArray[Any]:
-        """Its pseudo-inverse times `right`: eigenvalues above s eps times the largest count.
+        """Return its pseudo-inverse times `right`: eigenvalues above s eps times the largest count.
 
         Raises:
             ValueError, LinAlgError: not finite, or no convergence.
@@ -85,7 +86,7 @@ class Factor:
         self._lower = lower
 
     def solve(self, right: NDArray[Any]) -> NDArray[Any]:
-        """The inverse times a vector."""
+        """Return the inverse times a vector."""
         solve = (
             scipy.linalg.lapack.zpotrs
             if self._lower.dtype.kind == "c"
@@ -96,7 +97,7 @@ class Factor:
 
 
 def summed(blocks: Iterable[NDArray[Any]]) -> Triangle:
-    """The sum of B B^* over blocks B of shape (s, b), at least one."""
+    """Return the sum of B B^* over blocks B of shape (s, b), at least one."""
     triangle = None
     for block in blocks:
         if triangle is None:

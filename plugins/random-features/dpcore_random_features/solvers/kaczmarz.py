@@ -17,7 +17,7 @@ def kaczmarz(
     *,
     block: int = 16,
 ) -> NDArray[np.float64]:
-    """The weights after all steps, from zero, shape (d,).
+    """Return the weights after all steps, from zero, shape (d,).
 
     Args:
         features: Rows a, none of them zero, shape (n, d). labels: b, shape (n,).

@@ -31,7 +31,7 @@ _ROWS = 1024  # at a time, where they outnumber the features
 def fit_min_norm(
     features: Features, width: int, rows: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> NDArray[Any]:
-    """The shortest minimiser of sum (phi_i . c - y_i)^2, shape (d,); always finite.
+    """Return the shortest minimiser of sum (phi_i . c - y_i)^2, shape (d,); always finite.
 
     Features of rows are made in blocks and never held at once.
 
@@ -131,7 +131,7 @@ def _between_features(
 
 
 def _solve(system: Callable[[], _System]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """The pseudo-inverse times the right side, and the scales.
+    """Return the pseudo-inverse times the right side, and the scales.
 
     The matrix lies where its factor comes to lie: it is made again where Cholesky fails.
 

@@ -50,7 +50,7 @@ class Account:
     why: str
 
     def data(self) -> dict[str, Any]:
-        """The same as JSON data."""
+        """Return the same as JSON data."""
         return {
             "adjacency": str(self.adjacency),
             "delta": self.delta,
@@ -66,7 +66,7 @@ class Account:
 
 
 def relation_and_events(data: object) -> tuple[Adjacency, Any]:
-    """The relation of a list of events in plain data, and the list as it is.
+    """Return the relation of a list of events in plain data, and the list as it is.
 
     Raises:
         SpecError: the data is no mapping with `adjacency` and `events`, and nothing else.
@@ -80,7 +80,7 @@ def relation_and_events(data: object) -> tuple[Adjacency, Any]:
 
 
 def account(data: object, delta: float, catalogue: Catalogue | None = None) -> Account:
-    """Every method's interval for parsed data of the shape above.
+    """Return every method's interval for parsed data of the shape above.
 
     Args:
         data: A mapping with `adjacency` and `events`, and nothing else.

@@ -75,7 +75,7 @@ def calibrate(
     whole: bool = False,
     tolerance: float = 1e-4,
 ) -> Calibrated:
-    """The value in [low, high] that spends most of the target and certainly no more.
+    """Return the value in [low, high] that spends most of the target and certainly no more.
 
     Args:
         family: Events with counts at a value; their cost is monotone in it.
@@ -134,7 +134,7 @@ class _Search:
     integral: bool
 
     def cost(self, value: float, accountant: Accountant) -> Interval:
-        """What the events at a value cost; infinite where nothing is stated."""
+        """Return what the events at a value cost; infinite where nothing is stated."""
         try:
             return accountant.compose_all(self.family(value)).epsilon(self.delta)
         # A refusal counts as an infinite cost, so that the search turns back instead of failing.
@@ -142,7 +142,7 @@ class _Search:
             return Interval(0.0, math.inf)
 
     def certify(self, calibrated: Calibrated, accountant: Accountant) -> Calibrated:
-        """The same with a certified lower end; refuse what does not meet the target.
+        """Return the same with a certified lower end; refuse what does not meet the target.
 
         Raises:
             NoClaimError: it costs more.
@@ -202,7 +202,7 @@ class _Search:
         tolerance: float,
         slope: float | None,
     ) -> tuple[float | None, float]:
-        """A value that meets the target and one that does not, by ever longer steps.
+        """Return a value that meets the target and one that does not, by ever longer steps.
 
         The first step is just beyond where the slope says that the target is met, the second beyond
         where the first two costs say so; each of those after it is three times as long.
@@ -257,8 +257,8 @@ class _Search:
 
 
 def _slope(end: float, intervals: dict[float, Interval], previous: float | None) -> float | None:
-    """How the logarithm of the cost moves with that of the value, from the most distant known
-    one.
+    """Return how the logarithm of the cost moves with that of the value, from the most distant
+    known one.
     """
     costs = {value: cost.upper for value, cost in intervals.items() if 0 < cost.upper < _INFINITE}
     if end not in costs:

@@ -44,7 +44,7 @@ def solve(
     delta: float,
     catalogue: Catalogue | None = None,
 ) -> Calibrated:
-    """The least noise, the most steps or the largest sample for which events meet a target.
+    """Return the least noise, the most steps or the largest sample for which events meet a target.
 
     Args:
         data: A mapping with `adjacency` and `events` as `account` reads it, without the unknown.
@@ -90,7 +90,7 @@ def solve(
 
 
 def _fill_inner(entry: Data, value: float, fill: Callable[[Any, float], Any]) -> Data:
-    """The same with the event that a sample is of, and every event of a list, filled too."""
+    """Return the same with the event that a sample is of, and every event of a list, filled too."""
     filled = dict(entry)
     for key in ("of", "absent"):
         if key in filled:

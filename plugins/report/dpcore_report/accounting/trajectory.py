@@ -40,7 +40,7 @@ def trajectory(
     adjacency: Adjacency,
     tolerance: float = 5e-3,
 ) -> Trajectory:
-    """What 1, 2, ..., `repetitions` rounds of `events` cost.
+    """Return what 1, 2, ..., `repetitions` rounds of `events` cost.
 
     Args:
         events: One round, events with counts.
@@ -85,7 +85,7 @@ def trajectory(
 
 
 def _fill_gaps(intervals: dict[int, Interval], repetitions: int) -> Trajectory:
-    """Every number, from the nearest ones that were composed."""
+    """Return every number, from the nearest ones that were composed."""
     composed = sorted(intervals)
     numbers = np.arange(1, repetitions + 1)
     # Cost is monotone: a lower end holds for all later numbers, an upper end for all earlier ones.

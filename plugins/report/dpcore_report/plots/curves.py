@@ -20,7 +20,7 @@ PEN = Pen()
 
 
 def axes_or_new(axes: Any, count: int = 1) -> list[Any]:
-    """The given axes, or those of a new figure of pyplot's, side by side.
+    """Return the given axes, or those of a new figure of pyplot's, side by side.
 
     Raises:
         ImportError: matplotlib is not installed; it names the extra.

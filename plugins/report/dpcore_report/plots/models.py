@@ -44,7 +44,7 @@ def draw_coefficients(
 
 
 def _lines(shape: Shape) -> NDArray[np.float64]:
-    """One row for each class, or one only: shape (lines, points)."""
+    """Return one row for each class, or one only: shape (lines, points)."""
     return np.atleast_2d(shape.values.T)
 
 

@@ -70,7 +70,8 @@ class ByCells:
     def half_widths(
         self, noise_distribution: NoiseDistribution, miss: float
     ) -> tuple[bool, NDArray[np.float64]]:
-        """Whether intervals are those of the estimates, and the half-width of every table's cells.
+        """Return whether intervals are those of the estimates, and the half-width of every table's
+        cells.
 
         Else they are those of the noisy counts themselves, which no bar is wider than.
         """
@@ -87,7 +88,7 @@ class ByCells:
         level: float,
         domain: Domain,
     ) -> Statistics:
-        """Every table by name, whose intervals hold together."""
+        """Return every table by name, whose intervals hold together."""
         is_joint, half = False, np.full(len(counts), np.inf)
         if noise_distribution is not None:
             is_joint, half = self.half_widths(noise_distribution, 1 - level)

@@ -55,7 +55,7 @@ class Display:
     def of(
         cls, measured: Measured, value: Table, std: float, count: tuple[float, float] | None = None
     ) -> Display:
-        """The display of released residuals.
+        """Return the display of released residuals.
 
         Args:
             std: Of the noise on each; infinite where its law is unknown, then columns are taken to
@@ -103,7 +103,7 @@ class Display:
 
 
 def _combined(*answers: tuple[float, float]) -> float:
-    """The mean of numbers with variances, by their inverses."""
+    """Return the mean of numbers with variances, by their inverses."""
     if not all(math.isfinite(variance) for _, variance in answers):
         return answers[-1][0]
     precision = sum(1 / variance for _, variance in answers)
@@ -149,7 +149,7 @@ class Interaction:
         return 2.0 if max(scores) < _WEAK else 1.0
 
     def least_risk(self, power: int) -> tuple[float, float]:
-        """The least estimated risk over all scales, and its scale."""
+        """Return the least estimated risk over all scales, and its scale."""
         axes = tuple(range(1, self.moved.ndim + 1))
         scaled = np.expand_dims(_SCALES, axes) * self.weights(power)
         shrinkage = scaled / (scaled + 1)
@@ -159,7 +159,7 @@ class Interaction:
         return float(risks[best]), float(_SCALES[best])
 
     def fitted(self, power: int, scale: float) -> Table:
-        """The shrunk table, not negative and with these margins."""
+        """Return the shrunk table, not negative and with these margins."""
         scaled = scale * self.weights(power)
         table = self.expected + _centred(scaled / (scaled + 1) * self.moved)
         table = np.maximum(table, _FLOOR * self.n)
@@ -173,7 +173,7 @@ class Interaction:
 def fit_tables(
     interactions: Mapping[tuple[int, ...], Interaction],
 ) -> dict[tuple[int, ...], Table]:
-    """Every table shrunk and fitted, by the numbers of its columns."""
+    """Return every table shrunk and fitted, by the numbers of its columns."""
     # One power for all tables: choosing it for each would add the noise of the choice.
     risks = [[item.least_risk(power) for item in interactions.values()] for power in _POWERS]
     power = int(np.argmin([sum(risk for risk, _ in items) for items in risks]))
@@ -184,7 +184,7 @@ def fit_tables(
 
 
 def _centred(table: Table) -> Table:
-    """The residual of a table: less its means along every column."""
+    """Return the residual of a table: less its means along every column."""
     for axis in range(table.ndim):
         table = table - table.mean(axis=axis, keepdims=True)
     return table

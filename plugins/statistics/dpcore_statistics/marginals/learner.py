@@ -115,7 +115,7 @@ class Marginals(Statistic):
         return norm
 
     def marginals(self, public: Public) -> tuple[Marginal, ...]:
-        """The tables by name.
+        """Return the tables by name.
 
         Raises:
             ParameterError: a column or a table occurs twice, a table has a column that is not
@@ -161,14 +161,14 @@ class Marginals(Statistic):
         )
 
     def _tables(self) -> list[tuple[str, ...]]:
-        """The columns of every table that is asked for."""
+        """Return the columns of every table that is asked for."""
         if self.sets != "pairs":
             return [*self.sets, *self.triples]
         pairs = itertools.combinations(self.columns, 2)
         return [*((column,) for column in self.columns), *pairs, *self.triples]
 
     def measured(self, public: Public, choice: int | None = None) -> Measured:
-        """The plan: public, and the same whenever it is asked for.
+        """Return the plan: public, and the same whenever it is asked for.
 
         Args:
             choice: Of the objective `display`, what a released number of records led to; if left
@@ -194,7 +194,9 @@ class Marginals(Statistic):
         return measured
 
     def _weights(self, tables: Sequence[Marginal]) -> tuple[float, ...]:
-        """What the cells of every table weigh, before one-way tables get a weight of their own."""
+        """Return what the cells of every table weigh, before one-way tables get a weight of their
+        own.
+        """
         need(
             not self.weights or self.objective in ("total", "display"),
             "marginals",
@@ -220,23 +222,27 @@ class Marginals(Statistic):
     def _choice(
         self, workload: Workload, weights: tuple[float, ...], n: float, public: Public
     ) -> int:
-        """The weight of one-way tables for about n records, by the budget as far as it is known."""
+        """Return the weight of one-way tables for about n records, by the budget as far as it is
+        known.
+        """
         return best_choice(workload, weights, n, noise_width(public))
 
     def asks_count(self, public: Public) -> bool:
-        """Whether the number of records is asked for before the tables."""
+        """Return whether the number of records is asked for before the tables."""
         if self.objective != "display" or self.rows_about is not None:
             return False
         return public.domain.exact is None or bool(self.where) or public.domain.people is not None
 
     def query(self, public: Public) -> SumQuery:
-        """One query for the residuals of all tables."""
+        """Return one query for the residuals of all tables."""
         norm = self.norm(public)
         size = self.measured(public).size
         return SumQuery(name="residuals", shape=(size,), distance=norm, sum=SUM)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The residuals; before them the number of records, where that decides their noise."""
+        """Return the residuals; before them the number of records, where that decides their
+        noise.
+        """
         queries = super().queries(public)
         if not self.asks_count(public):
             return queries
@@ -251,7 +257,8 @@ class Marginals(Statistic):
         return count, *(attrs.evolve(query, share=1 - _COUNT_FRACTION) for query in queries)
 
     def ask(self, state: Transcript) -> Query | None:
-        """The number of records if it is asked for, then the residuals with what follows from it.
+        """Return the number of records if it is asked for, then the residuals with what follows
+        from it.
 
         `args`: the number `n` with the `width` of its noise, for the display; and the `choice`, all
         that the private function reads.
@@ -267,7 +274,7 @@ class Marginals(Statistic):
         return attrs.evolve(query, args={CHOICE: choice, "n": n, "width": width})
 
     def answered(self, query: Query, public: Public) -> Measured:
-        """The plan that a query names.
+        """Return the plan that a query names.
 
         Raises:
             ContractError: it names none.
@@ -296,28 +303,28 @@ class Marginals(Statistic):
         return ByRelation(add_remove=1.0, replace_one=replaced)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: every record's centred indicators; of the count, 1."""
+        """PRIVATE: return every record's centred indicators; of the count, 1."""
         mask = self.chosen(block, public)
         if query.name == COUNT:
             return mask[:, None].astype(np.float64)
         return self.answered(query, public).contributions(block, mask)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum, from counts of the tables that no other contains."""
+        """PRIVATE: return the same sum, from counts of the tables that no other contains."""
         mask = self.chosen(block, public)
         if query.name == COUNT:
             return Exact.of(np.array([int(mask.sum())]), 0)
         return self.answered(query, public).partial(block, mask)
 
     def shown(self, answer: Answer, public: Public) -> Display:
-        """The display, a function of the last answer and of what it was asked with."""
+        """Return the display, a function of the last answer and of what it was asked with."""
         measured, args = self.answered(answer.query, public), answer.query.args or {}
         std = math.inf if answer.noise_distribution is None else answer.noise_distribution.std
         count = (args["n"], args["width"]) if "n" in args else None
         return Display.of(measured, np.asarray(answer.value), std, count)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """The counts of those tables; none where a number of records is asked for before."""
+        """Return the counts of those tables; none where a number of records is asked for before."""
         if self.asks_count(public):
             return ()
         return self.measured(public).tallies(conditions(public.domain, self.where))
@@ -325,11 +332,11 @@ class Marginals(Statistic):
     def from_tallies(
         self, query: SumQuery, sums: Sequence[NDArray[np.object_]], public: Public
     ) -> Exact:
-        """PRIVATE: the same sum, from the counts of all records."""
+        """PRIVATE: return the same sum, from the counts of all records."""
         return self.measured(public).from_counts([counts.ravel() for counts in sums])
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One figure a table; all intervals of all tables hold together."""
+        """Return one figure a table; all intervals of all tables hold together."""
         measured = self.answered(answer.query, public)
         display: tuple[NDArray[np.float64] | None, ...] = (None,) * len(measured.marginals)
         if self.display and answer.noise_distribution is not None:
@@ -337,7 +344,7 @@ class Marginals(Statistic):
         return measured.figures(answer, self.level, public.domain, display)
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The half-width of cells by the number of columns, and the certificate."""
+        """Return the half-width of cells by the number of columns, and the certificate."""
         measured = self.measured(public)
         half = measured.half_widths(noise_distribution, self.miss)
         widths: dict[int, list[float]] = {}

@@ -58,7 +58,7 @@ class Measured:
         weights: tuple[float, ...] | None = None,
         choose: Callable[[Workload], int] | None = None,
     ) -> Measured:
-        """The plan for tables.
+        """Return the plan for tables.
 
         Args:
             counts_all: Whether every record counts, and for no more than itself.
@@ -112,11 +112,13 @@ class Measured:
         return self.plan.residuals.size
 
     def moved(self) -> ByRelation:
-        """What one record moves: exact lengths of the whole numbers that it adds."""
+        """Return what one record moves: exact lengths of the whole numbers that it adds."""
         return ByRelation(add_remove=self.plan.length, replace_one=self.plan.distance)
 
     def _codes(self, block: Records) -> list[NDArray[np.intp]]:
-        """PRIVATE: the cell of every record, in every column; the last one if it is in none."""
+        """PRIVATE: return the cell of every record, in every column; the last one if it is in
+        none.
+        """
         codes = []
         for cells, size in zip(self.cells, self.workload.sizes, strict=True):
             code = cells.index(block)
@@ -124,7 +126,9 @@ class Measured:
         return codes
 
     def contributions(self, block: Records, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """PRIVATE: what every record adds, zeros where it does not count. Shape (n, size)."""
+        """PRIVATE: return what every record adds, zeros where it does not count. Shape (n,
+        size).
+        """
         codes, sizes = self._codes(block), self.workload.sizes
         rows = np.zeros((len(block), self.size))
         centred = [size * np.eye(size)[code] - 1 for code, size in zip(codes, sizes, strict=True)]
@@ -141,7 +145,7 @@ class Measured:
         return np.ldexp(np.where(mask[:, None], rows, 0.0), -PLACES)
 
     def partial(self, block: Records, mask: NDArray[np.bool_]) -> Exact:
-        """PRIVATE: the same sum, from the counts of the maximal tables."""
+        """PRIVATE: return the same sum, from the counts of the maximal tables."""
         codes, counts = [code[mask] for code in self._codes(block)], []
         # One array for all tables: thousands of fresh ones would cost more than counting does.
         places = np.empty(int(mask.sum()), dtype=np.intp)
@@ -154,14 +158,14 @@ class Measured:
         return self.from_counts(counts)
 
     def tallies(self, where: tuple[tuple[Cut, tuple[int, ...]], ...]) -> tuple[Tally, ...]:
-        """The counts of the maximal tables, as a server takes them."""
+        """Return the counts of the maximal tables, as a server takes them."""
         sizes = zip(self.cells, self.workload.sizes, strict=True)
         cuts = [attrs.evolve(cells.cut, rest=size > len(cells.labels)) for cells, size in sizes]
         tables = self.workload.maximal
         return tuple(Tally(cuts=tuple(cuts[i] for i in table), where=where) for table in tables)
 
     def from_counts(self, counts: Sequence[NDArray[Any]]) -> Exact:
-        """PRIVATE: the sum of all records, from the counts of the maximal tables."""
+        """PRIVATE: return the sum of all records, from the counts of the maximal tables."""
         tables = {
             table: count.reshape(self.workload.shape(table))
             for table, count in zip(self.workload.maximal, counts, strict=True)
@@ -169,7 +173,7 @@ class Measured:
         return Exact.of(self.plan.residuals.sums(tables), -PLACES)
 
     def estimates(self, value: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-        """Every table's counts in the order of its labels: least squares, unbiased."""
+        """Return every table's counts in the order of its labels: least squares, unbiased."""
         total = None if self.total is None else float(self.total)
         released = np.ldexp(np.asarray(value, dtype=np.float64), PLACES)
         tables = self.plan.residuals.estimates(released, total)
@@ -179,7 +183,9 @@ class Measured:
         )
 
     def labelled(self, marginal: Marginal, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A table's cells without those of records in no cell, in its own order of columns."""
+        """Return a table's cells without those of records in no cell, in its own order of
+        columns.
+        """
         names = [cells.column.name for cells in self.cells]
         numbers = [names.index(cells.column.name) for cells in marginal.columns]
         order = sorted(numbers)
@@ -200,7 +206,7 @@ class Measured:
         domain: Domain,
         display: Sequence[NDArray[np.float64] | None] | None = None,
     ) -> Statistics:
-        """Every table by name, whose intervals hold together.
+        """Return every table by name, whose intervals hold together.
 
         Args:
             display: In place of counts that are cut at 0, and fitted to a public number of records.

@@ -40,7 +40,7 @@ _SIZES = [2.0**power * half for power in range(1, 60) for half in (1.0, math.sqr
 
 @lru_cache(maxsize=8)
 def best_choice(workload: Workload, weights: tuple[float, ...], n: float, width: float) -> int:
-    """The place in `CHOICES` of the least predicted error.
+    """Return the place in `CHOICES` of the least predicted error.
 
     Args:
         weights: Of all tables; those of one-way tables are multiplied.
@@ -59,7 +59,7 @@ def best_choice(workload: Workload, weights: tuple[float, ...], n: float, width:
 
 @lru_cache(maxsize=8)
 def largest_distance(workload: Workload, weights: tuple[float, ...]) -> float:
-    """The most that a replaced record moves, over all `CHOICES`."""
+    """Return the most that a replaced record moves, over all `CHOICES`."""
     plans = []
     for weight, proportion in CHOICES:
         numbers = np.array(weighted(workload, weights, weight))

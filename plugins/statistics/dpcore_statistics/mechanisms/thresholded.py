@@ -61,7 +61,7 @@ class ThresholdedEvent(Event, VectorCurve):
     adjacency: Adjacency
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """The greatest of all u (and v)."""
+        """Return the greatest of all u (and v)."""
         worst = np.zeros_like(epsilons)
         log_hidden = math.log1p(-self.shown)
         for u in range(self.keys + 1):
@@ -139,7 +139,7 @@ class KeyedQuery(Query):
         return "" if are_integers and (counts > 0).all() else "counts that are no integers above 0"
 
     def aligned(self, before: Any, after: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The counts of all keys of both, 0 where one of them lacks a key."""
+        """Return the counts of all keys of both, 0 where one of them lacks a key."""
         tables = [
             {tuple(row[:-1]): row[-1] for row in np.asarray(value).tolist()}
             for value in (before, after)
@@ -181,7 +181,7 @@ class Thresholded(Mechanism):
     def event(
         self, query: Query, sensitivity: Sensitivity, moved: float | None = None
     ) -> ThresholdedEvent:
-        """The curve of the relation, for one key a record.
+        """Return the curve of the relation, for one key a record.
 
         Raises:
             ParameterError: the query is about no keys, or `shown` is not small.

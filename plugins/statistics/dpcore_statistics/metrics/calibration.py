@@ -46,7 +46,7 @@ class CalibrationError(PricedMetric):
         return up(2.0 / records, roundings=8)
 
     def source(self, name: str) -> str:
-        """One clause about the bins that the bound above is about."""
+        """Return one clause about the bins that the bound above is about."""
         return f"{name}: probabilities less shares on the hold-out, by bin"
 
     def statistic(self, hold_out: HoldOutPredictions) -> float:

@@ -33,15 +33,17 @@ class _MeanLoss(PricedMetric):
 
     @abstractmethod
     def terms(self, hold_out: HoldOutPredictions) -> NDArray[np.float64]:
-        """PRIVATE: one a record, shape (n,)."""
+        """PRIVATE: return one a record, shape (n,)."""
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
-        """How far the mean moves when one record is replaced: reach / records, rounded up."""
+        """Return how far the mean moves when one record is replaced: reach / records, rounded
+        up.
+        """
         # A replaced record changes one term of the mean, which stays in [0, reach].
         return up(float(self.diameter(target) or 0.0) / records, roundings=8)
 
     def source(self, name: str) -> str:
-        """One clause: the statistic is a mean of terms in a public range."""
+        """Return one clause: the statistic is a mean of terms in a public range."""
         return f"mean of {name} terms over the hold-out, each in a public range"
 
     def statistic(self, hold_out: HoldOutPredictions) -> float:

@@ -27,7 +27,9 @@ FLOOR = math.sqrt(math.pi / 2) * math.log(2)
 
 
 def distance(one: NDArray[Any], other: NDArray[Any]) -> float:
-    """The largest difference of two samples' distribution functions; 0 where one is empty."""
+    """Return the largest difference of two samples' distribution functions; 0 where one is
+    empty.
+    """
     if not one.size or not other.size:
         return 0.0
     # Both functions are steps at sample points, so that the maximum is at one of them.
@@ -37,7 +39,9 @@ def distance(one: NDArray[Any], other: NDArray[Any]) -> float:
 
 
 def floor(one: int, other: int) -> float:
-    """The expected distance of two samples of one continuous law, about: .8687 sqrt(1/n + 1/m)."""
+    """Return the expected distance of two samples of one continuous law, about: .8687 sqrt(1/n +
+    1/m).
+    """
     return min(1.0, FLOOR * math.sqrt(1 / one + 1 / other))
 
 

@@ -92,18 +92,20 @@ class AreaUnderCurve(PricedMetric):
         return min(1.0, up((records - 1) / (k * (records - k)), roundings=8))
 
     def source(self, name: str) -> str:
-        """One clause about the area that the theorem above is about."""
+        """Return one clause about the area that the theorem above is about."""
         return f"{name}: area under the curve on the hold-out, drawn to 1/2 if a class is rare"
 
     def statistic(self, hold_out: HoldOutPredictions) -> float:
-        """PRIVATE: A above; 1/2 where all are of one class."""
+        """PRIVATE: return a above; 1/2 where all are of one class."""
         n, (double_sum, product) = hold_out.truth.size, pairs(hold_out.scores, hold_out.second())
         # A in integers up to the one division; the 1 serves a hold-out of a single record.
         k = rare(self.least, n)
         return 0.5 + (double_sum - product) / (2 * max(product, k * (n - k), 1))
 
     def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
-        """PRIVATE: the area itself, of all records and each group; NaN where all are of a class."""
+        """PRIVATE: return the area itself, of all records and each group; NaN where all are of a
+        class.
+        """
         scores, second, areas = hold_out.scores, hold_out.second(), {}
         for name, rows in hold_out.parts():
             double_sum, product = pairs(scores[rows], second[rows])
@@ -111,7 +113,7 @@ class AreaUnderCurve(PricedMetric):
         return areas
 
     def curve(self, hold_out: HoldOutPredictions) -> Curve | None:
-        """PRIVATE: the ROC curve; None where all are of one class."""
+        """PRIVATE: return the ROC curve; None where all are of one class."""
         second = hold_out.second()
         order = np.argsort(-hold_out.scores, kind="stable")
         ranked, hits = hold_out.scores[order], second[order]

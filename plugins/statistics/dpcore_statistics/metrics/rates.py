@@ -19,7 +19,7 @@ class _Rate(Metric):
     """A proportion of some records, reported of all, of each group, and the largest difference."""
 
     def about(self, target: Range | Classes) -> bool:
-        """Whether the target has exactly two classes."""
+        """Return whether the target has exactly two classes."""
         return isinstance(target, Classes) and target.count == 2
 
     def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
@@ -46,7 +46,7 @@ class PositiveRate(_Rate):
     """The proportion of records for which the second of two classes is predicted."""
 
     def counted(self, positive: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Every record counts, shape (n,)."""
+        """Return every record counts, shape (n,)."""
         return np.ones_like(positive)
 
 
@@ -55,7 +55,7 @@ class TruePositiveRate(_Rate):
     """The share that is predicted of those that are of the second of two classes."""
 
     def counted(self, positive: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Those of the second class."""
+        """Return those of the second class."""
         return positive
 
 
@@ -64,5 +64,5 @@ class FalsePositiveRate(_Rate):
     """The share that is predicted of those that are of the first of two classes."""
 
     def counted(self, positive: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Those of the first class."""
+        """Return those of the first class."""
         return ~positive

@@ -76,7 +76,7 @@ def clipped_moments(
 
 
 def added_risk(hold_out: HoldOutPredictions, clip: bool) -> NDArray[np.float64]:
-    """PRIVATE: what noise adds to each record's expected squared error, shape (n,).
+    """PRIVATE: return what noise adds to each record's expected squared error, shape (n,).
 
     Raises:
         ContractError: the law of the scores is not known, or clipped and not normal.
@@ -110,7 +110,7 @@ class _Risk(Metric):
     clip: bool = True
 
     def about(self, target: Range | Classes) -> bool:
-        """Whether the target is a range: classes have no squared error."""
+        """Return whether the target is a range: classes have no squared error."""
         return not isinstance(target, Classes)
 
     def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
@@ -122,7 +122,7 @@ class _Risk(Metric):
 
     @abstractmethod
     def summarise(self, risks: Mapping[str, float]) -> Mapping[str, float]:
-        """What is reported of R and every R_a."""
+        """Return what is reported of R and every R_a."""
 
 
 @attrs.frozen(kw_only=True)
@@ -134,7 +134,7 @@ class ExcessiveRisk(_Risk):
     """
 
     def summarise(self, risks: Mapping[str, float]) -> Mapping[str, float]:
-        """The risks themselves, by group."""
+        """Return the risks themselves, by group."""
         return risks
 
 
@@ -151,6 +151,6 @@ class RiskGap(_Risk):
     needs_groups: ClassVar[bool] = True
 
     def summarise(self, risks: Mapping[str, float]) -> Mapping[str, float]:
-        """Each group's risk less that of all records, and the largest size of these."""
+        """Return each group's risk less that of all records, and the largest size of these."""
         gaps = {name: risk - risks[WHOLE] for name, risk in risks.items() if name != WHOLE}
         return {WHOLE: max(map(abs, gaps.values()), default=0.0), **gaps}

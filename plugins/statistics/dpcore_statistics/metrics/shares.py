@@ -15,6 +15,6 @@ def small_fraction(instance: Any, attribute: Any, value: Any) -> None:
 
 
 def rare(least: float, records: int) -> int:
-    """How many records of a class suffice, where each is expected to have the share `least`: at
-    least 1 and at most half of the records."""
+    """Return how many records of a class suffice, where each is expected to have the share `least`:
+    at least 1 and at most half of the records."""
     return max(1, min(math.ceil(least * records), records // 2))

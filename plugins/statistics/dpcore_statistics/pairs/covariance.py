@@ -67,11 +67,11 @@ class Covariance(Averaged):
     other: str
 
     def unsampled(self, public: Public) -> str:
-        """What every statistic without one says."""
+        """Return what every statistic without one says."""
         return Statistic.unsampled(self, public)
 
     def counted(self, public: Public) -> bool:
-        """Whether the number of records with both values is private."""
+        """Return whether the number of records with both values is private."""
         return super().counted(public) or number_column(public.domain, self.other).may_miss
 
     def count_weight(self, public: Public) -> float:
@@ -91,7 +91,9 @@ class Covariance(Averaged):
         return SumQuery(name="products", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The theorems above; a record that starts or ceases to count moves by the longest."""
+        """Return the theorems above; a record that starts or ceases to count moves by the
+        longest.
+        """
         clip = query.sum.clip
         diameter = 4.5 if query.distance is Distance.L1 else _EIGHT
         if query.real_size == 6:
@@ -106,7 +108,7 @@ class Covariance(Averaged):
         return (self.column, self.other)
 
     def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
-        """What a record adds to the numbers that `query` lists."""
+        """Return what a record adds to the numbers that `query` lists."""
         (x, y), b = positions, _square(query.distance)
         products = (x, b * (1 - x * x), y, b * (1 - y * y), self.cross * x * y)
         return products if query.real_size == 5 else (self.count_weight(public), *products)
@@ -248,7 +250,7 @@ class _Moments:
         return boxes
 
     def covariance_ends(self, deviation: NoiseDistribution | None, miss: float) -> Ends:
-        """The interval of the covariance of positions."""
+        """Return the interval of the covariance of positions."""
         if deviation is None:
             return -1.0, 1.0
         x, _, y, _, _ = self.means
@@ -261,7 +263,7 @@ class _Moments:
         return cut((product[0] - max(corners), product[1] - min(corners)), -1.0, 1.0)
 
     def _variance_ends(self, number: int, deviation: NoiseDistribution, miss: float) -> Ends:
-        """The interval of the variance of one column's positions."""
+        """Return the interval of the variance of one column's positions."""
         mean, value = self.means[2 * number], self.variances[number]
         slopes = [1 - value + mean * mean, 0.0, 0.0, 0.0, 0.0, 0.0]
         slopes[1 + 2 * number : 3 + 2 * number] = (-2 * mean, -1.0)
@@ -274,7 +276,9 @@ class _Moments:
         return cut((1 - rest[1] - largest, 1 - rest[0] - smallest), 0.0, 1.0)
 
     def correlation_ends(self, deviation: NoiseDistribution | None, miss: float) -> Ends:
-        """The interval of the correlation: a box of three, each of which fails with `miss`."""
+        """Return the interval of the correlation: a box of three, each of which fails with
+        `miss`.
+        """
         if deviation is None:
             return -1.0, 1.0
         ends = self.covariance_ends(deviation, miss)

@@ -50,7 +50,7 @@ class Ratio(ByRanges):
     over: str
 
     def unsampled(self, public: Public) -> str:
-        """Nothing: every ratio has an interval about the population."""
+        """Return nothing: every ratio has an interval about the population."""
         return ""
 
     def pays_for_population(self, public: Public) -> bool:
@@ -58,7 +58,9 @@ class Ratio(ByRanges):
         return True
 
     def _sampled(self, public: Public) -> SampledRatio | None:
-        """The same question with an interval about the population, where that is asked for."""
+        """Return the same question with an interval about the population, where that is asked
+        for.
+        """
         if not self.samples(public):
             return None
         return SampledRatio(
@@ -72,7 +74,7 @@ class Ratio(ByRanges):
         )
 
     def _columns(self, public: Public) -> tuple[NumberColumn, NumberColumn]:
-        """Both columns.
+        """Return both columns.
 
         Raises:
             ParameterError: one is no declared range, they are the same, or the second one may have
@@ -89,7 +91,7 @@ class Ratio(ByRanges):
         return [max(abs(column.column.low), abs(column.column.high)) for column in columns]
 
     def query(self, public: Public) -> SumQuery:
-        """Both sums, in units of X and of Y."""
+        """Return both sums, in units of X and of Y."""
         if (sampled := self._sampled(public)) is not None:
             return sampled.query(public)
         self._columns(public)
@@ -98,7 +100,7 @@ class Ratio(ByRanges):
         return SumQuery(name="ratio", shape=(2,), distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The theorem above, of the box of both declared ranges."""
+        """Return the theorem above, of the box of both declared ranges."""
         if (sampled := self._sampled(public)) is not None:
             return sampled.moved(query, public)
         columns, longest = self._columns(public), query.sum.clip
@@ -125,7 +127,7 @@ class Ratio(ByRanges):
         return np.where(mask[:, None], np.column_stack(values), 0.0)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One row, in the file's units."""
+        """Return one row, in the file's units."""
         if (sampled := self._sampled(public)) is not None:
             return sampled.tables(answer, public)
         top, bottom = (float(number) for number in answer.value)
@@ -152,7 +154,7 @@ class Ratio(ByRanges):
         )
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """The half-widths of both sums, the same whatever the records."""
+        """Return the half-widths of both sums, the same whatever the records."""
         if (sampled := self._sampled(public)) is not None:
             return sampled.expected(public, noise_distribution)
         names, half = (self.column, self.over), noise_distribution.within(self.miss)

@@ -96,7 +96,7 @@ class RatioSums:
         return cls(top=top, bottom=bottom, noise=noise, left=np.asarray(left), doubt=doubt)
 
     def interval(self, sampling: Sampling, n: Any) -> Ends:
-        """The ratio of the population; infinite ends where the sum below may be 0."""
+        """Return the ratio of the population; infinite ends where the sum below may be 0."""
         squared, (of_top, of_both, of_bottom) = sampling.width**2, self.noise
         is_positive = np.asarray(self.bottom > 0)
         r = np.where(is_positive, self.top, 0.0) / np.where(is_positive, self.bottom, 1.0)
@@ -107,7 +107,7 @@ class RatioSums:
         return self._ends(q2 * squared, q2 * self.left * fraction)
 
     def noise_interval(self, half: float) -> Ends:
-        """The ratio of these records, for noise of the half-width `half`."""
+        """Return the ratio of these records, for noise of the half-width `half`."""
         return self._ends(half * half, 0.0)
 
     def _ends(self, squared: Any, sampled: Any) -> Ends:
@@ -134,7 +134,7 @@ class SampledRatio(Covariance):
     longest: ClassVar[float] = 1.5
 
     def unsampled(self, public: Public) -> str:
-        """Nothing: every ratio has one."""
+        """Return nothing: every ratio has one."""
         return ""
 
     def query(self, public: Public) -> SumQuery:
@@ -152,7 +152,7 @@ class SampledRatio(Covariance):
         return number_column(public.domain, self.column), number_column(public.domain, self.other)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One row: the ratio in the file's units."""
+        """Return one row: the ratio in the file's units."""
         domain, (column, other) = public.domain, self._columns(public)
         n = None if self.counted(public) else float(domain.records)
         w = self.count_weight(public)

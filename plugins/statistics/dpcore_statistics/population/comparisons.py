@@ -53,7 +53,7 @@ def difference(first: Estimate, second: Estimate, gap: Any, cutoff: float) -> En
 
 
 def mean_ratio(first: Moments, second: Moments, floor: float, sampling: Sampling) -> Ends:
-    """The ratio of two means in the file's units.
+    """Return the ratio of two means in the file's units.
 
     Args:
         floor: The low end of the range in half-widths of it, so that a mean is m + 1 + floor >= 0.
@@ -72,7 +72,7 @@ def mean_ratio(first: Moments, second: Moments, floor: float, sampling: Sampling
 
 
 def mean_difference(first: Moments, second: Moments, sampling: Sampling) -> Ends:
-    """The difference of two means, as positions."""
+    """Return the difference of two means, as positions."""
     numbers = []
     for moments in (first, second):
         mean = np.asarray(moments.total) / np.where(np.asarray(moments.n) > 0, moments.n, 1.0)
@@ -81,8 +81,9 @@ def mean_difference(first: Moments, second: Moments, sampling: Sampling) -> Ends
 
 
 def mean_test(first: Moments, second: Moments, sampling: Sampling) -> Numbers:
-    """The p value of the test that two means are equal: the largest miss, of 1e-12 to 1, at which
-    the interval of their difference holds 0. So it is at most .05 iff the interval at .95 does not.
+    """Return the p value of the test that two means are equal: the largest miss, of 1e-12 to 1, at
+    which the interval of their difference holds 0. So it is at most .05 iff the interval at .95
+    does not.
     """
     low, high = np.full(np.shape(first.n), _LEAST), np.ones(np.shape(first.n))
     for _ in range(_STEPS):
@@ -96,7 +97,7 @@ def mean_test(first: Moments, second: Moments, sampling: Sampling) -> Numbers:
 def proportion_difference(
     first: Pair, second: Pair, sampling: Sampling, cells: tuple[tuple[int, int], tuple[int, int]]
 ) -> Ends:
-    """The difference of two proportions of noisy counts.
+    """Return the difference of two proportions of noisy counts.
 
     Args:
         first, second: What counts, and the rest. cells: Of how many noisy numbers each is the sum.

@@ -65,7 +65,7 @@ def _distance(tables: Numbers, squared: float) -> Numbers:
 def _noise(
     noise_distribution: NormalDistribution, shape: tuple[int, ...], draws: np.random.Generator
 ) -> Numbers:
-    """The noise of a release: on a coarse grid by its own law."""
+    """Return the noise of a release: on a coarse grid by its own law."""
     if noise_distribution.width > 64 * noise_distribution.step:
         return noise_distribution.width * draws.standard_normal(shape)
     steps = noise_distribution.width / noise_distribution.step

@@ -18,7 +18,7 @@ Points = NDArray[np.intp]
 def quantile_points(
     distances: Numbers, lengths: Numbers, proportions: Numbers, n: Numbers, sampling: Sampling
 ) -> tuple[Points, Points]:
-    """The first and the last point of every hull: shapes (groups, quantiles).
+    """Return the first and the last point of every hull: shapes (groups, quantiles).
 
     Args:
         distances: N(t) - q n, shape (groups, quantiles, points).

@@ -50,7 +50,9 @@ def free_square(norm: Distance) -> float:
 
 
 def free_terms(x: Any, norm: Distance = Distance.L2) -> tuple[Any, ...]:
-    """What a record adds next to x: (1 - u) (1, x, x^2), one after the other; in l1 (1 - u)/2."""
+    """Return what a record adds next to x: (1 - u) (1, x, x^2), one after the other; in l1 (1 -
+    u)/2.
+    """
     complement = 1 - x * x
     if norm is Distance.L1:
         return (HALF * complement,)
@@ -58,7 +60,7 @@ def free_terms(x: Any, norm: Distance = Distance.L2) -> tuple[Any, ...]:
 
 
 def free_moments(positions: Numbers) -> Numbers:
-    """The same of many records. Shape (n, 3)."""
+    """Return the same of many records. Shape (n, 3)."""
     return np.column_stack(free_terms(positions))
 
 
@@ -187,7 +189,7 @@ def total_variance(moments: SampledMean, sampling: Sampling) -> tuple[Numbers, N
 
 
 def mean_interval(moments: SampledMean, sampling: Sampling, cutoff: float = 1.0) -> Ends:
-    """The mean of the population, as a position: Fieller's set with the sampling variance.
+    """Return the mean of the population, as a position: Fieller's set with the sampling variance.
 
     Args:
         cutoff: Where ends are cut; infinite ones are for comparisons.
@@ -202,7 +204,9 @@ def mean_interval(moments: SampledMean, sampling: Sampling, cutoff: float = 1.0)
 
 
 def variance_interval(moments: Moments, sampling: Sampling) -> tuple[Numbers, Numbers, Numbers]:
-    """The variance of the population, in squared half-widths of the range: estimate and ends."""
+    """Return the variance of the population, in squared half-widths of the range: estimate and
+    ends.
+    """
     n, m, squared = moments.number, moments.mean, moments.width**2
     variance = moments.standard_error / n
     estimate = variance * n / np.maximum(n - 1, 1.0)
@@ -222,8 +226,8 @@ def variance_interval(moments: Moments, sampling: Sampling) -> tuple[Numbers, Nu
 
 
 def stream_sum(total: Any, lost: Any, sampling: Sampling, free: float = FREE_SQUARE) -> Ends:
-    """The expected sum r of y of a stream, of y in [0, 1], whose variance is r times the mean of
-    y^2 over that of y: all r with (T - r)^2 <= z^2 (s^2 + r sum y^2/sum y).
+    """Return the expected sum r of y of a stream, of y in [0, 1], whose variance is r times the
+    mean of y^2 over that of y: all r with (T - r)^2 <= z^2 (s^2 + r sum y^2/sum y).
 
     Args:
         lost: The sum of c y (1 - y). free: c.

@@ -62,22 +62,22 @@ class Compared(Protocol):
         """At which all pairs hold together."""
 
     def samples(self, public: Public) -> bool:
-        """Whether intervals about the population are reported."""
+        """Return whether intervals about the population are reported."""
 
     def count_weight(self, public: Public) -> float:
         """w, the weight of a count next to sums."""
 
     def norm(self, public: Public) -> Distance:
-        """The norm in which sums are bounded."""
+        """Return the norm in which sums are bounded."""
 
     def sampling(
         self, noise_distribution: NoiseDistribution | None, miss: float, public: Public
     ) -> Sampling | None:
-        """The law of an interval about the population."""
+        """Return the law of an interval about the population."""
 
 
 def compared(learner: Compared, groups: Marginal, answer: Answer, public: Public) -> Figures:
-    """All pairs, the first with the second; their intervals hold together."""
+    """Return all pairs, the first with the second; their intervals hold together."""
     assert learner.column is not None, "there are means"
     column, w = number_column(public.domain, learner.column), learner.count_weight(public)
     value, miss = np.asarray(answer.value, dtype=np.float64), 1 - learner.level
@@ -114,7 +114,7 @@ def _with_tests(
     moments: Sequence[Moments],
     distribution: Any,
 ) -> Figures:
-    """The same, with the p value of each pair; 1 of noise that is not normal."""
+    """Return the same, with the p value of each pair; 1 of noise that is not normal."""
     tests = np.ones(len(pairs))
     if distribution is not None:
         tests = np.array([mean_test(moments[a], moments[b], distribution) for a, b in pairs])
@@ -131,7 +131,7 @@ def _of_records(
     w: float,
     level: float,
 ) -> Figures:
-    """The pairs on these records, with intervals of the noise only."""
+    """Return the pairs on these records, with intervals of the noise only."""
     low, high, half = column.column.low, column.column.high, column.column.half_width
     estimates = []
     for weighted, total, *_ in np.asarray(answer.value, dtype=np.float64).tolist():
@@ -161,7 +161,7 @@ def _of_records(
 
 
 def _quotient(top: float, bottom: float, otherwise: float) -> float:
-    """A ratio of numbers that are not negative; of a mean that may be 0 none is reported."""
+    """Return a ratio of numbers that are not negative; of a mean that may be 0 none is reported."""
     return top / bottom if bottom > 0 else otherwise
 
 
@@ -182,7 +182,7 @@ def tested(
     public: Public,
     level: float,
 ) -> Figures:
-    """The test of a two-way table: T, and its p value, drawn by the published randomness."""
+    """Return the test of a two-way table: T, and its p value, drawn by the published randomness."""
     draws = public.randomness.stream(INDEPENDENCE).generator()
     statistic, p_value, is_stated = independence(counts, noise_distribution, draws)
     verdict = "" if is_stated else "; it says nothing: too few records for this budget"

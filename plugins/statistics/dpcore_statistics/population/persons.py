@@ -96,7 +96,7 @@ class PersonMoments(SampledMean):
         return np.asarray(self.width**2 * noise + (1 + abs(r)) ** 2 * self.sampled)
 
     def count_ends(self, domain: Domain, sampling: Sampling | None) -> Ends:
-        """The expected number of records of a stream of persons."""
+        """Return the expected number of records of a stream of persons."""
         if sampling is None or domain.people is None or domain.sampled != "independent":
             return NOTHING
         k, width = domain.people.records, self.width * self.of_count**0.5

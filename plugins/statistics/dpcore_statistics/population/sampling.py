@@ -67,7 +67,7 @@ class Sampling:
         return -NormalDist().inv_cdf(self.miss / 2) + self.growth
 
     def quantile(self, total: Any, variance: Any) -> Numbers:
-        """The quantile for a variance that is estimated: T, with a variance V of its own."""
+        """Return the quantile for a variance that is estimated: T, with a variance V of its own."""
         from scipy.special import stdtrit  # no work on import: a check needs none of it
 
         fewest = _FEWEST_LAPLACE if self.is_laplace else _FEWEST
@@ -75,7 +75,8 @@ class Sampling:
         return np.asarray(stdtrit(freedom, 1 - self.miss / 2) + self.growth)
 
     def tail(self, total: Any, squares: Any) -> Any:
-        """What a normal quantile is multiplied by, where the noise has longer tails; at least 1.
+        """Return what a normal quantile is multiplied by, where the noise has longer tails; at
+        least 1.
 
         Args:
             total: The variance of sampling and noise together.
@@ -88,14 +89,14 @@ class Sampling:
         return np.maximum(1.0, _mixed_quantile(proportion, self.miss) / normal)
 
     def fraction(self, n: Any) -> Numbers:
-        """What part of the sampling variance stays: less of a finite population."""
+        """Return what part of the sampling variance stays: less of a finite population."""
         return np.asarray(1.0 if self.of is None else np.clip(1 - np.asarray(n) / self.of, 0, 1))
 
 
 def sampling_of(
     deviation: NoiseDistribution | None, miss: float, domain: Domain, norm: Distance = Distance.L2
 ) -> Sampling | None:
-    """The law for one answer; None where no formula here holds for its noise.
+    """Return the law for one answer; None where no formula here holds for its noise.
 
     Args:
         norm: That is in use: Laplace noise has a law where it is l1.
@@ -114,7 +115,9 @@ def sampling_of(
 
 
 def _mixed_quantile(proportion: Numbers, miss: Any) -> Numbers:
-    """The quantile of a normal and a Laplace number whose variances are 1 - share and share."""
+    """Return the quantile of a normal and a Laplace number whose variances are 1 - share and
+    share.
+    """
     from scipy.special import log_ndtr
 
     # A Laplace number of less than a millionth of the variance moves no digit that is printed.
@@ -139,7 +142,7 @@ def _mixed_quantile(proportion: Numbers, miss: Any) -> Numbers:
 def obstacle(
     domain: Domain, norm: Distance, draws_persons: bool, *, any_noise: bool = False
 ) -> str:
-    """What a domain lacks for an interval about the population, as a need; empty if nothing.
+    """Return what a domain lacks for an interval about the population, as a need; empty if nothing.
 
     Args:
         any_noise: Whether the statistic has one of Laplace noise too.
@@ -170,7 +173,8 @@ def check_guess(owner: str, guess: Mapping[str, float], names: tuple[str, ...]) 
 def expected_width(
     name: str, noise: float, sd: float | str, miss: float, records: float | None = None
 ) -> str:
-    """How far a mean of the population may lie, and where more budget ceases to help, in words.
+    """Return how far a mean of the population may lie, and where more budget ceases to help, in
+    words.
 
     Args:
         noise: A, the half-width of the sum. sd: Of one record; a letter where nothing is public.
@@ -191,7 +195,9 @@ def expected_width(
 def expected_proportion(
     name: str, noise: float, miss: float, cells: int, guess: Mapping[str, float]
 ) -> str:
-    """The same of a share p, of counts with noise of the half-width `noise` in one cell or two."""
+    """Return the same of a share p, of counts with noise of the half-width `noise` in one cell or
+    two.
+    """
     if not guess:
         return expected_width(name, noise, "sqrt(p(1 - p))", miss)
     p, n = guess["share"], guess["records"]
@@ -201,7 +207,9 @@ def expected_proportion(
 
 
 def roots(a: Any, b: Any, c: Any, low: float, high: float, is_stated: Any = True) -> Ends:
-    """All r with a r^2 - 2 b r + c <= 0, cut to the range; infinite ends where it has none."""
+    """Return all r with a r^2 - 2 b r + c <= 0, cut to the range; infinite ends where it has
+    none.
+    """
     report = np.asarray((np.asarray(a) > 0) & is_stated)
     divisor = np.where(report, a, 1.0)
     root = np.sqrt(np.maximum(0.0, np.square(b) - a * c))

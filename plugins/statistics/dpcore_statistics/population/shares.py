@@ -17,7 +17,7 @@ from dpcore_statistics.population.sampling import NOTHING, Ends, Sampling, roots
 
 
 def stream_count(count: Any, sampling: Sampling) -> Ends:
-    """The expected count of a stream whose number of records is a Poisson number."""
+    """Return the expected count of a stream whose number of records is a Poisson number."""
     noise = sampling.width**2
     z = sampling.z * sampling.tail(np.maximum(count, 0.0) + noise, noise**2)
     middle = np.asarray(count) + z * z / 2

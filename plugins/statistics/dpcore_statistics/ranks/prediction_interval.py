@@ -90,7 +90,7 @@ class PredictionInterval(RankPrefixes):
         )
 
     def query(self, public: Public) -> SumQuery:
-        """The measured sums of every group.
+        """Return the measured sums of every group.
 
         Raises:
             ParameterError: there are no predictions, or the cap is more than an error can be.
@@ -128,7 +128,7 @@ class PredictionInterval(RankPrefixes):
         return 2 * public.domain.label_bound if self.cap is None else self.cap
 
     def _places(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """PRIVATE: every record's group, and its error's point, rounded up."""
+        """PRIVATE: return every record's group, and its error's point, rounded up."""
         domain = public.domain
         predicted, truth = declared(domain, PREDICTED), declared(domain, domain.target)
         assert isinstance(predicted, NumberColumn), "numbers are predicted"
@@ -139,7 +139,7 @@ class PredictionInterval(RankPrefixes):
         return self.group_of(block, public), np.ceil(steps).astype(np.intp)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One table with a row for each group and level."""
+        """Return one table with a row for each group and level."""
         strategy, groups = self.strategy(public), self.groups(public)
         counts = strategy.estimates(np.asarray(answer.value, dtype=np.float64))
         totals, n = counts[:, -1:], self._public_total(public)
@@ -193,7 +193,7 @@ class PredictionInterval(RankPrefixes):
         return rank_margin(level, noise_distribution.std * float(rows.l2.max()), n) + rounding
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """How many ranks the noise costs at each level."""
+        """Return how many ranks the noise costs at each level."""
         lines = []
         for level in self.levels:
             ranks = self._margin(level, noise_distribution, public)

@@ -85,11 +85,11 @@ class RankPrefixes(Grouped):
     guess: dict[str, float] = attrs.field(factory=dict)
 
     def unsampled(self, public: Public) -> str:
-        """Nothing: every quantile has one."""
+        """Return nothing: every quantile has one."""
         return ""
 
     def strategy(self, public: Public) -> Strategy:
-        """What is measured in every group: prefixes up to every point.
+        """Return what is measured in every group: prefixes up to every point.
 
         Raises:
             ParameterError: there are too many points, or cells in all groups together.
@@ -103,7 +103,7 @@ class RankPrefixes(Grouped):
         return rank_strategy(self.points, self.norm(public) is Distance.L1, n_is_public)
 
     def query(self, public: Public) -> SumQuery:
-        """The measured sums of every group: shape (groups, rows of A)."""
+        """Return the measured sums of every group: shape (groups, rows of A)."""
         number_column(public.domain, self.column)
         strategy = self.strategy(public)
         clip = 1.0 if self.norm(public) is Distance.L1 else strategy.longest_column
@@ -111,11 +111,11 @@ class RankPrefixes(Grouped):
         return SumQuery(name="ranks", shape=shape, distance=self.norm(public), sum=Sum(clip=clip))
 
     def entries(self, query: SumQuery) -> int:
-        """How many entries a record fills: a column of A, in one group."""
+        """Return how many entries a record fills: a column of A, in one group."""
         return query.shape[1]
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The theorem above; a record that does not count has a column of 0."""
+        """Return the theorem above; a record that does not count has a column of 0."""
         if query.distance is Distance.L1:
             return ByRelation(add_remove=1.0, replace_one=2.0)
         longest, diameter = longest_columns(self.strategy(public))
@@ -125,20 +125,22 @@ class RankPrefixes(Grouped):
         return ByRelation(add_remove=longest, replace_one=diameter)
 
     def _places(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """PRIVATE: every record's group, -1 where it does not count, and its nearest point."""
+        """PRIVATE: return every record's group, -1 where it does not count, and its nearest
+        point.
+        """
         column = number_column(public.domain, self.column)
         points = np.rint((column.scaled(block) + 1) / 2 * (self.points - 1)).astype(np.intp)
         return np.where(column.present(block), self.group_of(block, public), -1), points
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: the column of the record's point, in the record's group."""
+        """PRIVATE: return the column of the record's point, in the record's group."""
         group, point = self._places(block, public)
         vectors, rows = np.zeros((len(block), *query.shape)), np.flatnonzero(group >= 0)
         vectors[rows, group[rows]] = self.strategy(public).measured.T[point[rows]]
         return vectors
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: the same sum from counts: entries of A are whole numbers of units."""
+        """PRIVATE: return the same sum from counts: entries of A are whole numbers of units."""
         group, point = self._places(block, public)
         mask, measured = group >= 0, self.strategy(public).measured
         flat = group[mask] * self.points + point[mask]
@@ -166,7 +168,9 @@ class RankPrefixes(Grouped):
         return np.broadcast_to(half, (len(self.quantiles), self.points))
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One table with a row for each group and quantile, whose intervals hold together."""
+        """Return one table with a row for each group and quantile, whose intervals hold
+        together.
+        """
         strategy, groups = self.strategy(public), self.groups(public)
         counts = strategy.estimates(np.asarray(answer.value, dtype=np.float64))
         totals, n = counts[:, -1:], self._public_total(public)
@@ -231,7 +235,9 @@ class RankPrefixes(Grouped):
         sampling: Sampling,
         public: Public,
     ) -> Ends:
-        """The points between which the quantiles of the population lie, one after the other."""
+        """Return the points between which the quantiles of the population lie, one after the
+        other.
+        """
         proportions = None if self._public_total(public) is not None else self.quantiles
         rows = [row.l2 for row in _rows(self.strategy(public), proportions)]
         points = quantile_points(
@@ -240,7 +246,9 @@ class RankPrefixes(Grouped):
         return points[0].reshape(-1).astype(np.float64), points[1].reshape(-1).astype(np.float64)
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """How exactly all ranks are known, and how far an end of an interval may lie away."""
+        """Return how exactly all ranks are known, and how far an end of an interval may lie
+        away.
+        """
         half, count = float(self.half_widths(noise_distribution, public).max()), len(self.quantiles)
         groups = f" in each of {self.groups(public).size} groups" if self.by else ""
         lines = (
@@ -264,7 +272,7 @@ class RankPrefixes(Grouped):
 
 @lru_cache(maxsize=16)
 def _slopes(strategy: Strategy) -> NDArray[np.float64]:
-    """What the last prefix says of every prefix: their covariance over its variance."""
+    """Return what the last prefix says of every prefix: their covariance over its variance."""
     last = strategy.answers[-1]
     return np.asarray((strategy.answers * last).sum(axis=1) / (last * last).sum())
 
@@ -272,7 +280,9 @@ def _slopes(strategy: Strategy) -> NDArray[np.float64]:
 def _factors(
     strategy: Strategy, proportions: tuple[float, ...] | None
 ) -> list[NDArray[np.float64]]:
-    """What of the last prefix is subtracted from every prefix: q, or a slope where n is public."""
+    """Return what of the last prefix is subtracted from every prefix: q, or a slope where n is
+    public.
+    """
     size = len(strategy.answers)
     return [_slopes(strategy)] if proportions is None else [np.full(size, q) for q in proportions]
 
@@ -320,7 +330,9 @@ def _half_widths(
 def _crossings(
     distances: NDArray[np.float64], half: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """The points of every quantile and of the ends of its interval: shapes (groups, quantiles)."""
+    """Return the points of every quantile and of the ends of its interval: shapes (groups,
+    quantiles).
+    """
     last = distances.shape[-1] - 1
     below, above = distances + half < 0, distances - half > 0
     # After the last point that is surely below, and up to the first that is surely above.

@@ -63,7 +63,7 @@ class NamedFile:
 
 
 def names_of(path: Path) -> NamedFile:
-    """The names of a CSV or Parquet file's columns, or of a folder of Parquet files.
+    """Return the names of a CSV or Parquet file's columns, or of a folder of Parquet files.
 
     Raises:
         SourceError: it cannot be read; or its first line is no header. No cell is shown.
@@ -92,7 +92,7 @@ def names_of(path: Path) -> NamedFile:
 
 
 def _is_name(text: str) -> bool:
-    """Whether it may be a name: an empty cell, a number and a date are none."""
+    """Return whether it may be a name: an empty cell, a number and a date are none."""
     return bool(text) and math.isnan(number(text)) and math.isnan(day(text))
 
 

@@ -48,7 +48,7 @@ class Answers:
 
 
 def proposal(source: str, file: NamedFile, question: Question, answers: Answers) -> str:
-    """The text of a spec; it follows from names, types and answers only.
+    """Return the text of a spec; it follows from names, types and answers only.
 
     Args:
         source: The path of the file, relative to the spec.
@@ -106,7 +106,7 @@ def _layout(file: NamedFile, answers: Answers) -> list[str]:
 def _column(
     name: str, kind: Kind, answers: Answers, indent: str, of: str | None = None
 ) -> list[str]:
-    """The line of one column; none where it is left out."""
+    """Return the line of one column; none where it is left out."""
     answer = answers.columns.get(of or name, _GAPS[kind])
     if answer is None:
         return []
@@ -115,7 +115,7 @@ def _column(
 
 
 def gaps(text: str) -> list[int]:
-    """The numbers of the lines that still hold a gap, from 1."""
+    """Return the numbers of the lines that still hold a gap, from 1."""
     return [
         number
         for number, line in enumerate(text.splitlines(), start=1)

@@ -58,7 +58,7 @@ class Question:
 
 
 def read_question(text: str, names: Sequence[str]) -> Question:
-    """What the words ask for.
+    """Return what the words ask for.
 
     Args:
         names: Of the file's columns.
@@ -97,7 +97,7 @@ def _column(word: str, names: Sequence[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as YAML reads it back, whatever is in it."""
+    """Return a text as YAML reads it back, whatever is in it."""
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_ ./-]*[A-Za-z0-9_/]|[A-Za-z_]", text)
     is_word = plain and text.lower() not in ("null", "true", "false", "inf", "nan")
     return text if is_word else "'" + text.replace("'", "''") + "'"

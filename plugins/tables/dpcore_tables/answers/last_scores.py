@@ -16,7 +16,7 @@ from dpcore_tables.synthetic_records import simulated_rows
 
 
 def centred_scores(state: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The weights of a fit and its constants; those of several classes add up to 0."""
+    """Return the weights of a fit and its constants; those of several classes add up to 0."""
     weights, offset = state.descent.weights, state.offset
     if state.plan.kind == "several":  # noise moves all scores alike, which says nothing
         return weights - weights.mean(axis=1, keepdims=True), offset - offset.mean()
@@ -33,7 +33,7 @@ def with_scores(state: Any) -> Any:
 
 
 def scores_asked(state: Any) -> dict[str, NDArray[np.float64]]:
-    """The arguments of this look next to those of its round."""
+    """Return the arguments of this look next to those of its round."""
     return {
         "label": state.scaled.offset,
         "weights": state.scaled.weights,

@@ -21,28 +21,28 @@ Fixed = Mapping[str, Any]
 
 
 def fix_count(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
-    """How many records there are, or the sum of their weights over the end of the range."""
+    """Return how many records there are, or the sum of their weights over the end of the range."""
     return {"records": max(float(answer.value[0]), float(FEWEST))}
 
 
 def fix_means(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
-    """The means of encoded numbers, shape (K,)."""
+    """Return the means of encoded numbers, shape (K,)."""
     return {"means": likely_means(answer.value / records, plan.limit)}
 
 
 def fix_squares(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
-    """The variances of encoded numbers, shape (K,)."""
+    """Return the variances of encoded numbers, shape (K,)."""
     return {"variances": likely_variances(answer.value / records, noise / records)}
 
 
 def fix_bins(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
-    """The proportions of every number's bins, shape (K, 24)."""
+    """Return the proportions of every number's bins, shape (K, 24)."""
     return {"shares": released_proportions(answer.value, noise, records)}
 
 
 def fix_categories(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
-    """The proportions of every declared column's categories, shrunk towards equal ones; none of
-    numbers."""
+    """Return the proportions of every declared column's categories, shrunk towards equal ones; none
+    of numbers."""
     levels, place = [], 0
     for count in plan.layout.levels:
         count = max(count, 0)
@@ -56,7 +56,9 @@ def fix_categories(plan: Plan, answer: Answer, noise: float, records: float) -> 
 
 
 def fix_label(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
-    """The mean label or the proportions of classes, and the noise of a vector of length 1."""
+    """Return the mean label or the proportions of classes, and the noise of a vector of length
+    1.
+    """
     query = answer.query
     assert isinstance(query, SumQuery), "labels are summed"
     # `unit` is for vectors of either sign: take back what a non-negative label saves.
@@ -77,7 +79,7 @@ def fix_label(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed
 
 
 def fix_deviation(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
-    """How far the labels of a small table spread."""
+    """Return how far the labels of a small table spread."""
     return {"deviation": small.deviation_of(float(answer.value[0]), noise, records)}
 
 

@@ -12,7 +12,7 @@ from dpcore_tables.sums import EDGES, FACTOR_UNIT, GRADIENT_UNIT, GRAM_UNIT, PRO
 
 
 def queries_of(plan: Plan) -> tuple[Query, ...]:
-    """Each kind of ask, with what a record adds at most."""
+    """Return each kind of ask, with what a record adds at most."""
     numbers, proportions = len(plan.layout.numeric), plan.shares()
     categorical = max(len(plan.layout.categorical), 1)
     # A record counts once, by a number in [0, 1] or in one bin; or a part of that.

@@ -92,7 +92,8 @@ class Loss:
         return _CURVATURES[self.name]
 
     def link(self, label: float, noise: float) -> NDArray[np.float64]:
-        """The mean m that scores are relative to, and their scale k; a score of 0 predicts m.
+        """Return the mean m that scores are relative to, and their scale k; a score of 0 predicts
+        m.
 
         Args:
             label: The released mean of labels in [0, 1]. noise: Its standard deviation.
@@ -121,7 +122,7 @@ class Loss:
         return np.asarray(excess / scale)
 
     def pulls(self, residuals: NDArray[np.float64], clip: float) -> NDArray[np.float64]:
-        """PRIVATE: what is clipped to C and summed; shapes (1, n)."""
+        """PRIVATE: return what is clipped to C and summed; shapes (1, n)."""
         if self.name != "quantile":
             return residuals
         near = self.near(clip)
@@ -147,7 +148,7 @@ class Loss:
         return self.clip(min(_NEAR * known.sigma * _NORMAL / high, 0.5))
 
     def start(self, label: float, deviation: float) -> float:
-        """The constant score with which a fit begins, from labels' mean and deviation."""
+        """Return the constant score with which a fit begins, from labels' mean and deviation."""
         if self.logarithmic:
             return 0.0
         if self.name == "quantile":
@@ -155,14 +156,16 @@ class Loss:
         return label
 
     def clipped(self, known: Residuals, clip: float) -> Clipped:
-        """What chance makes of what is summed."""
+        """Return what chance makes of what is summed."""
         model = known.clipped(self.near(clip))
         if self.name != "quantile":
             return model
         return Clipped(model.share, 2 * self.near(clip) * math.sqrt(self.level * (1 - self.level)))
 
     def gains(self, scores: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
-        """What residuals gain per unit of these scores, on average over labels, shape (n,)."""
+        """Return what residuals gain per unit of these scores, on average over labels, shape
+        (n,).
+        """
         return _exp(scale * scores) if self.name == "poisson" else np.ones(len(scores))
 
     def predicted(
@@ -171,7 +174,7 @@ class Loss:
         link: NDArray[np.float64],
         factors: NDArray[np.float64] | None,
     ) -> float:
-        """PRIVATE: the sum of predictions over 8 m, each at most 1, in units of 2^-20.
+        """PRIVATE: return the sum of predictions over 8 m, each at most 1, in units of 2^-20.
 
         Args:
             scores: Shape (1, n). factors: What records count, in [0, 1], shape (n,).
@@ -184,7 +187,8 @@ class Loss:
     def balance(
         self, proportion: float, noise: float, error: float, scale: float
     ) -> tuple[float, float]:
-        """What scores lack so that predictions have the released mean, and the deviation of that.
+        """Return what scores lack so that predictions have the released mean, and the deviation of
+        that.
 
         Long tails of labels are clipped, which makes predictions too low by about one factor. Two
         released means say so, as far as their noise lets them: a gap within that is left alone.
@@ -203,7 +207,7 @@ SQUARED = Loss()
 
 
 def _exp(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same bits in every block; from e^-50 to e^50."""
+    """Return the same bits in every block; from e^-50 to e^50."""
     sizes = np.minimum(np.abs(logarithms), _LIMIT)
     falling = falling_exp(sizes)
     return np.where(logarithms > 0, 1 / falling, falling)

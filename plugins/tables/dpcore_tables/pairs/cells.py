@@ -41,7 +41,7 @@ def possible_pairs(layout: Layout, signal: float) -> list[Pair]:
 
 
 def most_cells(layout: Layout, signal: float) -> int:
-    """How many cells tables have together, at most."""
+    """Return how many cells tables have together, at most."""
     sizes = sorted((_size(layout, pair) for pair in possible_pairs(layout, signal)), reverse=True)
     return min(sum(sizes[:MOST_TABLES]), _MOST)
 
@@ -58,7 +58,7 @@ def first_that_fit(layout: Layout, pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def sides(layout: Layout, pair: Pair) -> tuple[int, int]:
-    """How many cells each column of a pair has."""
+    """Return how many cells each column of a pair has."""
     first, second = (layout.levels[column] or PIECES for column in pair)
     return first, second
 

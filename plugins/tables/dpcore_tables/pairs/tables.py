@@ -146,18 +146,21 @@ class PairTable:
         return attrs.evolve(self, gain=gain, values=effects, maps=maps)
 
     def _curves(self, cells: NDArray[Any]) -> NDArray[Any]:
-        """One row for every curve, shape (curves, parts); of two categories a cell is a curve."""
+        """Return one row for every curve, shape (curves, parts); of two categories a cell is a
+        curve.
+        """
         if self.curved < 0:
             return cells[:, None]
         table = cells.reshape(self.shape)
         return np.ascontiguousarray(table.T if self.curved == 0 else table)
 
     def _cells(self, curves: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The inverse of `_curves`."""
+        """Return the inverse of `_curves`."""
         return np.ascontiguousarray(curves.T if self.curved == 0 else curves).reshape(-1)
 
     def roots(self, *, chance: bool = False) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """The cells of every curve, and a root of the covariance by which the noise of its sums
+        """Return the cells of every curve, and a root of the covariance by which the noise of its
+        sums
         moved it: those of different curves have independent noise; shapes (curves, parts) and
         (curves, parts, parts).
 
@@ -215,7 +218,7 @@ class Tables:
         return tuple((cells, wider * roots) for cells, roots in of_tables)
 
     def args(self, *, is_of_tables: bool) -> dict[str, NDArray[Any]]:
-        """What a query is computed with; empty where there is none.
+        """Return what a query is computed with; empty where there is none.
 
         Args:
             is_of_tables: Whether it is of their sums.
@@ -249,7 +252,7 @@ class Tables:
         return Tables(tables=tables, asked=self.asked + 1)
 
     def paying(self) -> "Tables":
-        """Those that what was released makes likely; none where all together do not."""
+        """Return those that what was released makes likely; none where all together do not."""
         gains = [table.interaction_gain() for table in self.tables]
         least = _EACH if math.fsum(gains) > _SURE else math.inf
         tables = zip(self.tables, gains, strict=True)

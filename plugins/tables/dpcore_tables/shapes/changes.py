@@ -70,7 +70,7 @@ class Curve:
         )
 
     def cells(self, dictionary: Dictionary, encoded: NDArray[np.float64]) -> NDArray[np.intp]:
-        """The cell of every encoded row, shape (n,)."""
+        """Return the cell of every encoded row, shape (n,)."""
         number = dictionary.layout.numeric.index(self.column)
         numbers = encoded[:, [dictionary.layout.starts[self.column]]]
         return cells(dictionary.ranks.only(number).standard(numbers)[0])
@@ -79,7 +79,7 @@ class Curve:
 def isotonic(
     curve: NDArray[np.float64], proportions: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """The nearest curve that never falls, and the stretch of every cell.
+    """Return the nearest curve that never falls, and the stretch of every cell.
 
     Args:
         curve: Shape (k,). shares: What cells weigh, > 0, shape (k,).
@@ -145,7 +145,7 @@ class Edit:
 def edits_at(
     edits: Sequence[Edit], domain: Domain, encoded: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """What edits add to every encoded row, in units of shapes; shape (n,)."""
+    """Return what edits add to every encoded row, in units of shapes; shape (n,)."""
     total = np.zeros(len(encoded))
     for edit in edits:
         for index, low, high in edit.parts(domain):
@@ -162,7 +162,7 @@ def changed_shape(
     curves: Sequence[Curve],
     edits: Sequence[Edit],
 ) -> Shape:
-    """A shape as it is after projection and edits; of a pair, as it was.
+    """Return a shape as it is after projection and edits; of a pair, as it was.
 
     On a stretch of equal values bands are as wide as the widest before: its mean moves by no more.
 

@@ -50,8 +50,8 @@ _NEAR = 1.25  # variances whose maps are taken to be the same
 
 
 def with_choice(state: Any, covariance: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
-    """The covariance of one output's weights by the noise, with what the choice of functions adds,
-    shape (d, d); after the last answer. It is `covariance` without a second round with a Gram
+    """Return the covariance of one output's weights by the noise, with what the choice of functions
+    adds, shape (d, d); after the last answer. It is `covariance` without a second round with a Gram
     matrix, and by the rules of edition 1.
 
     Args:
@@ -76,7 +76,7 @@ def with_choice(state: Any, covariance: NDArray[np.float64], factor: float) -> N
 
 
 def _noisy_covariance(state: Any, descent: Descent, fit: "_Gradients") -> NDArray[np.float64]:
-    """What the noise moved one output's weights by, priors learned from it included."""
+    """Return what the noise moved one output's weights by, priors learned from it included."""
     generator, begun = (
         np.random.Generator(np.random.PCG64(5)),
         _begun(descent, state.prior_variance),
@@ -89,7 +89,7 @@ def _noisy_covariance(state: Any, descent: Descent, fit: "_Gradients") -> NDArra
 def _covariance(
     state: Any, before: Descent, descent: Descent, fit: "_Gradients"
 ) -> NDArray[np.float64]:
-    """What the choice moved one output's weights by, before they were multiplied."""
+    """Return what the choice moved one output's weights by, before they were multiplied."""
     generator = np.random.Generator(np.random.PCG64(4))
     evaluations = _Looks.of(state.survey, generator)
     screen = _Gradients.of(state, before, _WIDE_SCREEN)
@@ -127,8 +127,9 @@ class _Looks:
 
     @classmethod
     def of(cls, survey: Survey, generator: np.random.Generator) -> "_Looks":
-        """What was found is the best of many: less what noise made of it. Coefficients have a
-        mixture of normal laws, of the shares that make all of them likeliest; one draw is taken."""
+        """Return what was found is the best of many: less what noise made of it. Coefficients have
+        a mixture of normal laws, of the shares that make all of them likeliest; one draw is
+        taken."""
         places = {Term(*term): k for k, term in enumerate(survey.dictionary.terms.tolist())}
         terms = tuple(term for term in survey.strengths if term.second != NONE)
         sizes = survey.dictionary.sizes[[places[term] for term in terms]]
@@ -156,7 +157,7 @@ class _Looks:
         )
 
     def draw(self, generator: np.random.Generator) -> Survey:
-        """The survey with other noise."""
+        """Return the survey with other noise."""
         answers = self.coefficients + generator.standard_normal(len(self.terms))
         strengths = ((answers**2 - LESS) * self.noises**2).tolist()
         fresh = dict(zip(self.terms, strengths, strict=True))

@@ -70,7 +70,7 @@ def effects_of(
     levels: Sequence[NDArray[np.float64]],
     tables: Sequence[Pair] = (),
 ) -> list[Effect]:
-    """The effect of every column with a term, and of every pair with one or with a table.
+    """Return the effect of every column with a term, and of every pair with one or with a table.
 
     Args:
         levels: The released proportions of every declared column's categories; empty for numbers.
@@ -94,7 +94,9 @@ def effects_of(
 
     @functools.cache  # a column is in many pairs
     def centred(column: int, count: int) -> NDArray[np.float64]:
-        """Every side less its mean, 0 where it is another column's; shape (sides, points)."""
+        """Return every side less its mean, 0 where it is another column's; shape (sides,
+        points).
+        """
         points = _grid(domain, column, count)
         values = _of_column(single, column, encode_points(domain, column, points))
         return np.asarray(values - means[:, None] * (single.terms[:, [0]] == column))
@@ -146,7 +148,7 @@ def _of_table(
     owner: tuple[int, ...],
     grid: tuple[NDArray[Any], ...],
 ) -> NDArray[np.float64]:
-    """What one unit of every cell of a table adds to an effect, shape (cells, k)."""
+    """Return what one unit of every cell of a table adds to an effect, shape (cells, k)."""
     layout, ranks = dictionary.layout, dictionary.ranks
     # Cells of a number are of equal rank.
     proportions = [levels[c] if layout.levels[c] else np.full(PIECES, 1 / PIECES) for c in pair]
@@ -162,7 +164,7 @@ def _of_table(
 
 
 def _owners(terms: Sequence[Sequence[int]]) -> set[tuple[int, ...]]:
-    """All columns and pairs that have terms, and the columns of those pairs."""
+    """Return all columns and pairs that have terms, and the columns of those pairs."""
     pairs = {(first, second) for first, _, second, _ in terms if second != NONE}
     return {*pairs, *((column,) for c, _, s, _ in terms for column in (c, s) if column != NONE)}
 
@@ -222,7 +224,7 @@ def frequencies_at(
     points: NDArray[Any],
     levels: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """How often records lie at each point, by released shares; they add up to 1."""
+    """Return how often records lie at each point, by released shares; they add up to 1."""
     if len(levels):
         return levels
     bins, is_beyond, proportions = _bins(domain, dictionary, column, points)

@@ -42,7 +42,9 @@ def noise_covariance(state: Any) -> NDArray[np.float64]:
 
 
 def plain_of(state: Any) -> Plain:
-    """A descent by plain steps at its end, and of classes what their residuals are by the fit."""
+    """Return a descent by plain steps at its end, and of classes what their residuals are by the
+    fit.
+    """
     descent: Plain = state.descent
     if state.plan.kind == "number":
         return descent
@@ -52,7 +54,7 @@ def plain_of(state: Any) -> Plain:
 
 
 def gains_of(state: Any, descent: Descent, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What residuals of numbers gain per unit of the score of these rows, shape (n,).
+    """Return what residuals of numbers gain per unit of the score of these rows, shape (n,).
 
     Args:
         descent: Of a round of this release, at its end.

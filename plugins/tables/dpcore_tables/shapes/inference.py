@@ -53,7 +53,7 @@ def shapes_of(
     tails: TailPaths | None = None,
     tables: Tables | None = None,
 ) -> tuple[Shape, ...]:
-    """Every column's and pair's shape, the most important first.
+    """Return every column's and pair's shape, the most important first.
 
     Args:
         levels: The released proportions of every declared column's categories; empty for numbers.
@@ -152,7 +152,8 @@ def p_value_of(
     covariance: Covariance,
     beyond: NDArray[np.float64] | float = 0.0,
 ) -> float:
-    """The probability of an importance so large, where there is nothing but noise and chance.
+    """Return the probability of an importance so large, where there is nothing but noise and
+    chance.
 
     Args:
         beyond: A variance to add at every point, shape (k,): the law is wider by its mean.

@@ -43,8 +43,8 @@ _VARIANCES = 2.0 ** np.arange(-16, 1)  # of a c over the number of records
 
 
 def error_covariance(state: Any, deviation: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How noise, and chance in the choice of records, moved one output's weights where a column
-    says nothing, shape (d, d); after the last answer.
+    """Return how noise, and chance in the choice of records, moved one output's weights where a
+    column says nothing, shape (d, d); after the last answer.
 
     Args:
         deviation: `fit_noise.noise_covariance`.
@@ -68,8 +68,8 @@ def error_covariance(state: Any, deviation: NDArray[np.float64]) -> NDArray[np.f
 
 
 def way_covariance(descent: Plain, levels: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    r"""What the way of the intercept moves one output's weights of single columns by, as if it were
-    by chance; shape (d, d).
+    r"""Return what the way of the intercept moves one output's weights of single columns by, as if
+    it were by chance; shape (d, d).
 
     Of classes the intercept moves as scores spread, and a function of mean m goes along:
     :math:`dw_f=2mv_f\,dw_0`. Categories have the means of their released shares. Cosines of ranks
@@ -160,8 +160,8 @@ def null_covariance(
 
 
 def metric_shifts(descent: Descent, generator: np.random.Generator) -> list[NDArray[np.float64]]:
-    r"""What the noise E of the Gram matrix moves the mean of b by at every step, as long as weights
-    move; shape (d, paths).
+    r"""Return what the noise E of the Gram matrix moves the mean of b by at every step, as long as
+    weights move; shape (d, paths).
 
     The released path is :math:`w_{k+1}=K\,\mathrm{mean}(Hw_j-g_j/f)`, and E is in H and in K:
     :math:`E(\mathrm{mean}(w_j)-w_{k+1})` is what remains, nothing once weights rest.
@@ -185,7 +185,7 @@ def metric_shifts(descent: Descent, generator: np.random.Generator) -> list[NDAr
 
 
 def gram_correction(descent: Descent, gram_matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the released matrix says of cosines of numbers beyond that of synthetic records.
+    """Return what the released matrix says of cosines of numbers beyond that of synthetic records.
 
     Args:
         gram_matrix: Of synthetic records, shape (d, d), as the result.
@@ -237,8 +237,8 @@ def _entries(width: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def _likeliest(
     equations: NDArray[np.float64], values: NDArray[np.float64], records: float
 ) -> NDArray[np.float64]:
-    """The mean of x, given values = equations x + N(0, I), of the prior N(0, v) whose variance v
-    makes the values likeliest; 0 where that is none."""
+    """Return the mean of x, given values = equations x + N(0, I), of the prior N(0, v) whose
+    variance v makes the values likeliest; 0 where that is none."""
     squares, turned = np.linalg.eigh(equations.T @ equations)
     squares = np.maximum(squares, 0.0)
     parts = turned.T @ (equations.T @ values)

@@ -153,7 +153,7 @@ def _shifted(
     factor: float,
     gamma: float,
 ) -> NDArray[np.float64]:
-    """The offset with which synthetic records have both shares' mixture, shape (m,)."""
+    """Return the offset with which synthetic records have both shares' mixture, shape (m,)."""
     released = np.clip(proportions, RAREST, 1 - RAREST)
     if len(released) == 1:
         released = np.array([1 - released[0], released[0]])
@@ -201,7 +201,9 @@ def _scaled_covariance(
 def _offset_covariance(
     proportions: NDArray[np.float64], noise: float, width: int
 ) -> NDArray[np.float64]:
-    """What the noise of released shares adds, as a movement of the intercept; shape (d, d)."""
+    """Return what the noise of released shares adds, as a movement of the intercept; shape (d,
+    d).
+    """
     likely = np.clip(proportions, RAREST, 1 - RAREST)
     # The derivative of an offset by its share.
     slopes = 1 / likely if len(likely) > 1 else 1 / (likely * (1 - likely))

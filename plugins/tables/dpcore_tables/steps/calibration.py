@@ -117,8 +117,9 @@ class Calibration:
     def moved(
         self, covariance: NDArray[np.float64], fitted: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """How much the noise moved the weights: what it moved the fit by, multiplied, and what it
-        moved both changes by. That they take back some of the former is not counted; shape (d, d).
+        """Return how much the noise moved the weights: what it moved the fit by, multiplied, and
+        what it moved both changes by. That they take back some of the former is not counted; shape
+        (d, d).
 
         Args:
             deviation: Of the fit's weights, shape (d, d). fitted: Its weights, shape (d, 1).

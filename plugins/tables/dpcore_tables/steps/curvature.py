@@ -26,7 +26,7 @@ class Walked:
     products: NDArray[np.float64] | float = 0.0
 
     def after(self, weights: NDArray[np.float64], gradient: NDArray[np.float64]) -> "Walked":
-        """One step further; both of shape (d,)."""
+        """Return one step further; both of shape (d,)."""
         return Walked(
             count=self.count + 1,
             weights=self.weights + weights,

@@ -197,12 +197,12 @@ class ScoreMap:
         return np.asarray(fitted + self.directions.weights @ self.change[1:])
 
     def offset(self, fitted: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The constants then, shape (m,)."""
+        """Return the constants then, shape (m,)."""
         return np.asarray(fitted + self.change[0] - self.directions.middles @ self.change[1:])
 
     def moved(self, covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How much the noise moved one output's weights: that of the fit, and of the map. That the
-        map takes back some of the former is not counted; shape (d, d)."""
+        """Return how much the noise moved one output's weights: that of the fit, and of the map.
+        That the map takes back some of the former is not counted; shape (d, d)."""
         steps = np.column_stack([np.zeros(len(covariance)), self.directions.weights])
         steps[0] += np.concatenate([[1.0], -self.directions.middles]) / INTERCEPT
         return np.asarray(self.ratio * covariance + steps @ self.deviation @ steps.T)
@@ -217,7 +217,7 @@ def _likely(made_up: NDArray[np.float64]) -> NDArray[np.float64]:
 def _crossed(
     left: NDArray[np.float64], right: NDArray[np.float64], changes: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The sum of left right' x changes over synthetic records, a matrix by directions and
+    """Return the sum of left right' x changes over synthetic records, a matrix by directions and
     outputs.
     """
     pairs = (left[:, None, :] * right[None, :, :]).reshape(-1, left.shape[1])

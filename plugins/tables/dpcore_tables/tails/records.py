@@ -78,7 +78,7 @@ def tailed_records(
 
 
 def _end(above: bool) -> int:
-    """The bin of a tail."""
+    """Return the bin of a tail."""
     return BINS - 1 if above else 0
 
 

@@ -90,7 +90,7 @@ class TailPaths:
         features: NDArray[np.float64],
         covariance: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """What the paths add to the variance of scores by the noise, shape (n,).
+        """Return what the paths add to the variance of scores by the noise, shape (n,).
 
         Args:
             encoded: Rows, shape (n, p). features: phi of them, shape (d, n).
@@ -114,7 +114,7 @@ class TailPaths:
         functions: NDArray[np.float64],
         covariance: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """What the paths add to the variance of one column's own shape, shape (k,).
+        """Return what the paths add to the variance of one column's own shape, shape (k,).
 
         Args:
             encoded: Its points, shape (k, p). factor: By which rows are shortened.
@@ -139,8 +139,8 @@ class TailPaths:
         functions: NDArray[np.float64],
         covariance: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """The variance over paths, less what is counted without them, and never below 0; all of it
-        where a number of these columns is far from its mean."""
+        """Return the variance over paths, less what is counted without them, and never below 0; all
+        of it where a number of these columns is far from its mean."""
         counted = np.einsum("in,ij,jn->n", functions, covariance, functions)
         single = self.ends[0][0]
         numbers = [single.layout.numeric.index(column) for column in columns]
@@ -175,7 +175,7 @@ class TailReplay:
     noises: Mapping[str, float]
 
     def paths(self) -> TailPaths | None:
-        """The paths; None if no number that was fitted has a tail."""
+        """Return the paths; None if no number that was fitted has a tail."""
         dictionary, weights = self.descent.dictionary, self.descent.weights[:, 0]
         tails = self._tails()
         if not tails:
@@ -218,7 +218,7 @@ class TailReplay:
 
 
 def _members(dictionary: Dictionary, columns: tuple[int, ...]) -> NDArray[np.bool_]:
-    """The intercept, and all functions of these columns only; shape (d,)."""
+    """Return the intercept, and all functions of these columns only; shape (d,)."""
     is_own = np.isin(dictionary.terms[:, 0], columns) & (dictionary.terms[:, 2] == NONE)
     return np.append(True, is_own)
 
@@ -234,7 +234,9 @@ class Walk:
     labels: NDArray[np.float64]
 
     def end(self, noise: Noise) -> tuple[Dictionary, NDArray[np.float64]]:
-        """Both rounds, by the rules of the release: the functions that moved, and their weights."""
+        """Return both rounds, by the rules of the release: the functions that moved, and their
+        weights.
+        """
         release = self.replay
         ranks = self.draw_ranks(noise)
         residuals = self._evaluation(release.offset - self.labels, "residuals", noise)
@@ -268,7 +270,7 @@ class Walk:
         return Ranks.of(means, variances, proportions)
 
     def _evaluation(self, residuals: NDArray[np.float64], name: str, noise: Noise) -> Residuals:
-        """A noisy histogram of their sizes."""
+        """Return a noisy histogram of their sizes."""
         release, deviation = self.replay, self.replay.noises[name]
         counts = deviation * noise.draw(len(EDGES))
         counts += np.bincount(bins_of(np.abs(residuals)), self.counts, len(EDGES))
@@ -283,7 +285,7 @@ class Walk:
         residuals: Residuals,
         noise: Noise,
     ) -> tuple[Descent, Residuals]:
-        """One descent of the functions that move, all others as they were at every step."""
+        """Return one descent of the functions that move, all others as they were at every step."""
         release, round_ = self.replay, self.replay.plan.round(name)
         dictionary = attrs.evolve(released.dictionary, ranks=ranks)
         members = _members(dictionary, self.columns)

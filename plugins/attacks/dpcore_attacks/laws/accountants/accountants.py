@@ -51,7 +51,7 @@ _ROOM = 1e-9  # relative, for sums taken in another order
 def accountant_verdicts(
     make: type[Accountant], events: Sequence[Sequence[Event]] = ()
 ) -> list[Verdict]:
-    """All laws of one accountant.
+    """Return all laws of one accountant.
 
     Args:
         make: Called with the adjacency, as a spec does.
@@ -106,7 +106,7 @@ class _Ladder:
         return self.make(REPLACE_ONE)  # type: ignore[call-arg]  # the adjacency
 
     def after(self, *charges: tuple[Event, int]) -> Accountant:
-        """The accountant after it composed these events, each with its count.
+        """Return the accountant after it composed these events, each with its count.
 
         Raises:
             NotApplicableError: the accountant does not support them.
@@ -253,7 +253,7 @@ def _truth(ladder: _Ladder) -> str:
 
 
 def _lower(event: Event, delta: float) -> float:
-    """The event's own lower end; 0 where its curve never falls to `delta`."""
+    """Return the event's own lower end; 0 where its curve never falls to `delta`."""
     try:
         return event_epsilon(event, delta).lower
     except NoClaimError:

@@ -88,7 +88,7 @@ def certified_ends(relation: Adjacency, composition: Composition) -> dict[float,
 def certified_verdicts(
     make: type[Accountant], ends_of: CertifiedEnds = certified_ends
 ) -> Iterator[Verdict]:
-    """The law of certified ends, once for replace-one and once for add/remove."""
+    """Yield the law of certified ends, once for replace-one and once for add/remove."""
     for relation in (REPLACE_ONE, ADD_REMOVE):
         check = partial(_certified, make, relation, ends_of)
         yield judge(CERTIFIED, f"{make.__name__}, {relation}", check)

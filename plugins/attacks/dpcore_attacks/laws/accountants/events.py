@@ -75,7 +75,7 @@ _ORDERS = np.array([1.1, 1.5, 2.0, 4.0, 16.0, 64.0])
 
 
 def stored_verdict(event: Event, subject: str, catalogue: Catalogue) -> Verdict:
-    """Whether a ledger that knows the catalogue can be charged with the event."""
+    """Return whether a ledger that knows the catalogue can be charged with the event."""
     return judge(STORED, subject, partial(_stored, event, catalogue))
 
 
@@ -94,7 +94,7 @@ def _stored(event: Event, catalogue: Catalogue) -> str:
 
 
 def event_verdicts(event: Event, subject: str) -> list[Verdict]:
-    """All laws of one event's curve."""
+    """Return all laws of one event's curve."""
     return judge_all(
         {
             PROBABILITY: _probability,
@@ -116,7 +116,9 @@ def event_verdicts(event: Event, subject: str) -> list[Verdict]:
 
 
 def _one_curve(curves: _Curves) -> str:
-    """An epsilon as an integer, in an array of integers: a curve in integers is rounded to 0."""
+    """Return an epsilon as an integer, in an array of integers: a curve in integers is rounded to
+    0.
+    """
     event = curves.event
     for direction, number in product(Direction, _WHOLE):
         exact = event.curve.upper_at(float(number), direction)
@@ -133,7 +135,9 @@ def _one_curve(curves: _Curves) -> str:
 
 
 def _stated(curves: _Curves) -> str:
-    """What pricing relies on next to the values: a direction that is left out, whole arrays."""
+    """Return what pricing relies on next to the values: a direction that is left out, whole
+    arrays.
+    """
     curve, upper = curves.event.curve, curves.upper
 
     def exceeds(found: NDArray[np.float64], most: NDArray[np.float64]) -> bool:

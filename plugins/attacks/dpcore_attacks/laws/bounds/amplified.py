@@ -67,7 +67,7 @@ _SMALL = 4  # records: a large share is sampled
 def sampled_verdicts(
     case: Case, subject: str, seed: int, draws: int, rate: float = RATE
 ) -> Iterator[Verdict]:
-    """Both laws of sampled asks of one learner."""
+    """Yield both laws of sampled asks of one learner."""
     yield judge(CHARGED, subject, partial(_charged, case, seed))
     yield amplified_verdict(case, subject, seed, draws, rate)
 
@@ -75,7 +75,7 @@ def sampled_verdicts(
 def amplified_verdict(
     case: Case, subject: str, seed: int, draws: int, rate: float = RATE
 ) -> Verdict:
-    """The law of sampled asks of one learner, at its own size and at a very small one."""
+    """Return the law of sampled asks of one learner, at its own size and at a very small one."""
     return judge(AMPLIFIED, subject, partial(_amplified, case, seed, draws, rate))
 
 

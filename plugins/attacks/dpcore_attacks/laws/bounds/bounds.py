@@ -117,7 +117,7 @@ def bound_verdicts(
     known: Sequence[Counterexample] = (),
     rate: float = RATE,
 ) -> tuple[list[Verdict], tuple[Finding, ...]]:
-    """All laws of one bound at one case's parameters, and the findings of its attacks."""
+    """Return all laws of one bound at one case's parameters, and the findings of its attacks."""
     verdicts = bound_rules(case, seed)
     findings: list[Finding] = []
     for new_verdicts, new_findings in bound_attacks(case, effort, seed, known, rate):
@@ -127,12 +127,12 @@ def bound_verdicts(
 
 
 def subject_of(case: Case) -> str:
-    """The bound and its learner, as verdicts name them."""
+    """Return the bound and its learner, as verdicts name them."""
     return f"{type(case.bound).__name__} of {type(case.learner).__name__}"
 
 
 def bound_rules(case: Case, seed: int = 0) -> list[Verdict]:
-    """The laws on the values of one bound: no statistic is computed."""
+    """Return the laws on the values of one bound: no statistic is computed."""
     checks: dict[Law, Callable[..., str]] = {
         FINITE_OR_REFUSED: _finite_or_refused,
         PURE: _pure,
@@ -150,7 +150,7 @@ def bound_attacks(
     known: Sequence[Counterexample] = (),
     rate: float = RATE,
 ) -> Iterator[tuple[list[Verdict], tuple[Finding, ...]]]:
-    """The laws that attacks decide, attack by attack, each with its findings.
+    """Yield the laws that attacks decide, attack by attack, each with its findings.
 
     A quarter of the effort goes to sizes 1 and 2, which come first, half to the relations that the
     bound covers at the case's own size, a quarter to changed parameters.
@@ -177,7 +177,7 @@ def bound_attacks(
 
 
 def covered(case: Case) -> Iterator[Case]:
-    """The case under every relation that its bound covers with a bound of its own.
+    """Yield the case under every relation that its bound covers with a bound of its own.
 
     A smaller relation with the same value is part of the larger one and is left out.
     """

@@ -23,7 +23,7 @@ _DATASETS, _RECORDS = 40, 20
 
 
 def diameter_verdict(case: Case, subject: str, seed: int) -> Verdict:
-    """The law of one bound, by the outputs of many datasets, neighbours or not."""
+    """Return the law of one bound, by the outputs of many datasets, neighbours or not."""
     return judge(DIAMETER, subject, partial(_diameter_holds, case, seed))
 
 

@@ -58,12 +58,12 @@ _STEPS = 200  # records that it tries to change
 
 
 def by_core(learner: SummingLearner, query: Query, records: Records, public: Public) -> Exact:
-    """The sum of every run."""
+    """Return the sum of every run."""
     return copy.deepcopy(learner).total_of(query, records, public)
 
 
 def person_sum_verdicts(case: Case, total: Total = by_core, seed: int = 0) -> list[Verdict]:
-    """The laws of one learner whose queries clip persons; none of any other."""
+    """Return the laws of one learner whose queries clip persons; none of any other."""
     queries = _asks(case, seed)
     if not queries:
         return []
@@ -197,7 +197,9 @@ def _apart(case: Case, total: Total, seed: int) -> str:
 def _distant_persons(
     trial: _Trial, query: SumQuery, rng: np.random.Generator
 ) -> tuple[list[int], list[int]]:
-    """What two persons add who are far apart: random ones, and then one record after another."""
+    """Return what two persons add who are far apart: random ones, and then one record after
+    another.
+    """
     size, most = len(trial.records), trial.case.adjacency.records
 
     def vector(rows: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -227,7 +229,7 @@ def _distant_persons(
 
 
 def _integers(trial: _Trial, query: SumQuery, rows: NDArray[np.intp]) -> list[int]:
-    """What one person of these records adds, in units of the grid."""
+    """Return what one person of these records adds, in units of the grid."""
     owners = np.zeros(len(trial.records), dtype=np.int32)
     trial = attrs.evolve(trial, records=attrs.evolve(trial.records, persons=owners))
     return [*trial.sum_of_rows(query, rows).integers()]

@@ -67,7 +67,7 @@ _MOST_CELLS = 64
 
 
 def sum_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
-    """The laws of one learner of exact sums; none of any other learner."""
+    """Return the laws of one learner of exact sums; none of any other learner."""
     if not sums_exactly(case.learner):
         return []
     subject = f"{type(case.learner).__name__}, {case.adjacency}"
@@ -122,7 +122,7 @@ class _Sums:
         return copy.deepcopy(self.learner).total_of(query, records, self.case.public)
 
     def rows(self, query: SumQuery, records: Records) -> NDArray[Any] | None:
-        """The contributions as the learner makes them; None where it fails."""
+        """Return the contributions as the learner makes them; None where it fails."""
         try:
             contributions = copy.deepcopy(self.learner).contributions(
                 query, records, self.case.public
@@ -139,7 +139,9 @@ def one_each(records: Records) -> Records:
 
 
 def universe(domain: Domain, rng: np.random.Generator) -> Records:
-    """All combinations of a few cells of every column, or as many of them as are compared."""
+    """Return all combinations of a few cells of every column, or as many of them as are
+    compared.
+    """
     cells = {name: cells_of(rule) for name, rule in domain.rules.items()}
     count = math.prod(len(values) for values in cells.values())
     if count <= _UNIVERSE:
@@ -183,7 +185,7 @@ def _small_universe(trial: _Sums) -> str:
 
 
 def _largest_distance(rows: NDArray[np.float64], distance: Distance, membership: bool) -> float:
-    """The longest row, or the largest distance of two."""
+    """Return the longest row, or the largest distance of two."""
     # A record that comes or goes moves the sum by its own row, a replaced one by two rows.
     if membership:
         return float(_lengths(rows, distance).max(initial=0.0))
@@ -302,7 +304,9 @@ def _cells_at_edges(trial: _Sums) -> str:
 
 
 def exact_ratio(integers: Sequence[int], distance: Distance, limit: Fraction) -> Fraction:
-    """A vector's length over a limit; squared in l2, since the root of a fraction is not exact."""
+    """Return a vector's length over a limit; squared in l2, since the root of a fraction is not
+    exact.
+    """
     if distance is Distance.L2:
         return Fraction(sum(n * n for n in integers)) / limit**2
     sizes = [abs(n) for n in integers]

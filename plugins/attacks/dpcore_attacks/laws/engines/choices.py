@@ -17,7 +17,7 @@ from dpcore_attacks.laws.law import Outcome, Verdict
 def choice_verdicts(
     kind: type[EngineChoice], name: str, seed: int = 3, kinds: Iterable[type[Location]] = ()
 ) -> list[Verdict]:
-    """The laws of the engine that an operator's choice opens, on this machine only.
+    """Return the laws of the engine that an operator's choice opens, on this machine only.
 
     An engine that takes parts in memory gets them. One that has to be given a plan gets files.
 

@@ -98,7 +98,7 @@ def _summed(block: Records) -> Folded:
 
 
 def _from_derived(key: float, block: Records) -> Folded:
-    """The same of the block times a key, through what is derived from it."""
+    """Return the same of the block times a key, through what is derived from it."""
     value = block.derived((key,), lambda: (block.features * key, block.labels * key, str(key)))
     features, labels, key_text = value
     # A cache that mixes up keys would hand out what belongs to another query.

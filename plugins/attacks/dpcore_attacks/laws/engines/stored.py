@@ -91,7 +91,9 @@ class PlainSums(PlainMoments):
     counted: bool
 
     def queries(self, public: Public) -> tuple[SumQuery, ...]:
-        """One: shape (2,) of integers, or (3,), whose rows are often longer than the clip."""
+        """Return one: shape (2,) of integers, or (3,), whose rows are often longer than the
+        clip.
+        """
         about: dict[str, Any] = (
             {"shape": (2,), "values": "integers", "sum": Sum(clip=1.0, exponent=0)}
             if self.counted
@@ -100,7 +102,9 @@ class PlainSums(PlainMoments):
         return (SumQuery(name="sums", distance=Distance.L2, **about),)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
-        """A 1 in the group of each record, or its `_terms`; a text of neither group adds zeros."""
+        """Return a 1 in the group of each record, or its `_terms`; a text of neither group adds
+        zeros.
+        """
         a, sign = block.features.T
         if self.counted:
             return np.column_stack([sign == -1, sign == 1])
@@ -109,7 +113,7 @@ class PlainSums(PlainMoments):
         return np.where(sign[:, None] == -1, rows, 0.0)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """The same in words for a server."""
+        """Return the same in words for a server."""
         group = Cut(column="g", size=2)
         if self.counted:
             return (Tally(cuts=(group,)),)
@@ -174,7 +178,7 @@ class Stored:
     open_file: Open
 
     def source(self) -> Source:
-        """The file as a source, opened anew; no record is read yet."""
+        """Return the file as a source, opened anew; no record is read yet."""
         return self.open_file(_READING)
 
     @contextmanager
@@ -202,29 +206,30 @@ class Stored:
             yield engine
 
     def load(self, engine: Engine, *, refuse: bool = False) -> int:
-        """How many records the engine counts."""
+        """Return how many records the engine counts."""
         return sum(engine.load(self.source().parts(), Encoding(domain=_DOMAIN, refuse=refuse)))
 
     def records(self, engine: Engine) -> Any:
-        """All records behind the engine, which stand in for `Records` as in a run."""
+        """Return all records behind the engine, which stand in for `Records` as in a run."""
         count = self.load(engine)
         return EngineRecords(engine=engine, places=count, count=count)
 
     def expected(self) -> list[Exact]:
-        """The sums that the core adds, of the cells that were written."""
+        """Return the sums that the core adds, of the cells that were written."""
         records = project_table(_DOMAIN, self.table)
         return [part.learner.total_of(part.query, records, part.public) for _, part in PARTS]
 
 
 def totals(records: Any) -> list[Exact]:
-    """The sums of the plan, which the engine of the records adds."""
+    """Return the sums of the plan, which the engine of the records adds."""
     return [part.learner.total_of(part.query, records, part.public) for _, part in PARTS]
 
 
 def stored_verdicts(
     make: Make, kinds: Iterable[type[Location]], name: str, seed: int = 3
 ) -> list[Verdict]:
-    """The laws of an engine that adds where the records lie, on files that are written for it.
+    """Return the laws of an engine that adds where the records lie, on files that are written for
+    it.
 
     Args:
         make: A new engine, which has accepted nothing yet.
@@ -257,7 +262,7 @@ class _Trial:
 
 
 def _answers(make: Make, stored: Stored) -> tuple[int, list[Exact], list[Exact]]:
-    """How many records an engine counts, and its totals, twice."""
+    """Return how many records an engine counts, and its totals, twice."""
     # Anyone who accepts a plan proves it on rows of its own, so that this is done once a file.
     with stored.accepted(make) as engine:
         records = stored.records(engine)

@@ -48,7 +48,7 @@ def cell_verdicts(
     containers: Mapping[str, Container] = CONTAINERS,
     cells: Sequence[Any] = HOSTILE,
 ) -> list[Verdict]:
-    """The law on one domain, and those of persons where it declares whose a record is.
+    """Return the law on one domain, and those of persons where it declares whose a record is.
 
     Args:
         containers: How a column is held, by name. Each must keep every one of `cells` next to any

@@ -36,7 +36,7 @@ _WRITTEN = 400  # rows made of the numbers in a map's code
 
 
 def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> list[Verdict]:
-    """All laws of one feature map on one domain, at several public keys."""
+    """Return all laws of one feature map on one domain, at several public keys."""
     rows = Rows(domain)
     rng = np.random.default_rng(seed)
     # Corners reach the norm, anything else fills the domain, and the rest are rows of few cells.

@@ -45,7 +45,7 @@ class _Trial:
 
 
 def kernel_verdicts(kernel: Kernel, domain: Domain, seed: int = 0) -> list[Verdict]:
-    """All laws of one kernel on one domain."""
+    """Return all laws of one kernel on one domain."""
     rows, rng = Rows(domain), np.random.default_rng(seed)
     distance = rows.structured(rng)
     encoded = rows.project(distance, np.zeros(len(distance))).features

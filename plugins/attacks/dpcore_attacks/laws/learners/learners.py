@@ -80,7 +80,7 @@ _PAIRS = 45  # datasets on which totality is tried, five of each construction
 
 
 def learner_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
-    """All laws of one learner at one domain; the case's bound plays no part."""
+    """Return all laws of one learner at one domain; the case's bound plays no part."""
     checks: dict[Law, Callable[[_Trial], str]] = {
         QUERIES_PURE: _queries_pure,
         QUERIES_AS_PLANNED: _queries_as_planned,
@@ -104,7 +104,7 @@ def learner_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
 
 
 def _plan_blind(trial: _Trial) -> str:
-    """A function's public part is its plan, which the private part must leave alone."""
+    """Return a function's public part is its plan, which the private part must leave alone."""
     learner, public = copy.deepcopy(trial.case.learner), trial.case.public
     (first,) = learner.queries(public)
     for records in trial.datasets(5):
@@ -135,11 +135,11 @@ class _Trial:
         return [*private_side.neighbours(self.case, self.seed, count)]
 
     def datasets(self, pairs: int) -> Iterator[Records]:
-        """Both datasets of each of so many pairs."""
+        """Return both datasets of each of so many pairs."""
         return private_side.datasets(self.case, self.seed, pairs)
 
     def answers(self, scale: float = 1.0) -> list[NDArray[Any]]:
-        """What a synthetic run answers, in order of asking."""
+        """Return what a synthetic run answers, in order of asking."""
         exchanges = conversation(self.case, None, self.rng(), scale)
         return [answer.value for _, _, answer in exchanges]
 
@@ -158,7 +158,7 @@ class _Trial:
 
 
 def _speaker(trial: _Trial) -> Learner:
-    """An instance of its own; laws of its state machine are judged where there is one."""
+    """Return an instance of its own; laws of its state machine are judged where there is one."""
     return cast(Learner, copy.deepcopy(trial.case.learner))
 
 

@@ -127,7 +127,7 @@ class _Kinds:
         )
 
     def rests(self, sizes: Sequence[int], rng: np.random.Generator) -> Iterator[tuple[int, ...]]:
-        """All other records of a hold-out: every choice of few, then some of many."""
+        """Yield all other records of a hold-out: every choice of few, then some of many."""
         kinds = range(len(self.records.truth))
         for size in _SMALL:
             yield from itertools.combinations_with_replacement(kinds, size - 1)
@@ -142,7 +142,7 @@ class _Kinds:
 
 
 def metric_verdicts(metric: Metric, seed: int = 0) -> list[Verdict]:
-    """All laws of one metric, at every target of the conformance suite that it is about."""
+    """Return all laws of one metric, at every target of the conformance suite that it is about."""
     rng, code, name = np.random.default_rng(seed), written(metric, 1.0), type(metric).__name__
     kinds = [_Kinds.of(target, code, rng) for target in _TARGETS if metric.about(target)]
     if not kinds:
@@ -207,8 +207,8 @@ def _pure(metric: Metric, targets: Sequence[_Kinds], rng: np.random.Generator) -
 
 
 def _figures(metric: Metric, hold_out: HoldOutPredictions) -> tuple[str, str]:
-    """All that it says of a hold-out, then what it states of a released number: texts, so that NaN
-    equals itself.
+    """Return all that it says of a hold-out, then what it states of a released number: texts, so
+    that NaN equals itself.
     """
     figures = sorted((name, float(value)) for name, value in metric.measured(hold_out).items())
     if not isinstance(metric, PricedMetric):

@@ -39,7 +39,7 @@ _RARE = 1e-9  # chance that a right choice is called uneven
 def by_bounding(
     people: People, blocks: Sequence[Block], secret: SecretRandomness
 ) -> NDArray[np.intp]:
-    """The choice of every run."""
+    """Return the choice of every run."""
     bounding = Bounding(people.records, secret.runtime("people").by_place)
     for block in blocks:
         bounding.add(block[people.column])
@@ -49,7 +49,7 @@ def by_bounding(
 def person_verdicts(
     people: People, choose: Choose = by_bounding, seed: int = 0
 ) -> tuple[Verdict, ...]:
-    """The laws of one choice."""
+    """Return the laws of one choice."""
     checks = {
         AT_MOST: _at_most, ONLY: _only, CUT: _cut,
         VALUE_FREE: _value_free, ONCE: _once, EVEN: _even,
@@ -156,7 +156,7 @@ def _once(people: People, choose: Choose, rng: np.random.Generator) -> str:
 
 
 def _even(people: People, choose: Choose, rng: np.random.Generator) -> str:
-    """One person with 2k records; each is used with chance 1/2."""
+    """Return one person with 2k records; each is used with chance 1/2."""
     size = 2 * people.records
     table: Block = {people.column: ["p0"] * size, VALUE: list(range(size))}
     uses = np.zeros(size, dtype=int)

@@ -40,17 +40,17 @@ class LabelSum(OneShot):
     total: ClassVar[bool] = True
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """The one query: a single number, bounded in l2."""
+        """Return the one query: a single number, bounded in l2."""
         return (Query(name="sum", shape=(1,), distance=Distance.L2),)
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any]:
-        """The sum of all labels, shape (1,)."""
+        """Return the sum of all labels, shape (1,)."""
         return np.array([records.labels.sum()])
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> Constant:
-        """A model that predicts the noisy sum for every row."""
+        """Return a model that predicts the noisy sum for every row."""
         return Constant(domain=public.domain, value=answers["sum"])
 
 
@@ -67,7 +67,7 @@ class PlainMoments(SummingLearner, OneShot):
     clip: float = 1.5
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """A number for each column, and the count, in l2."""
+        """Return a number for each column, and the count, in l2."""
         width = public.domain.width + 1
         sums = Sum(clip=self.clip)
         return (SumQuery(name="sums", shape=(width,), distance=Distance.L2, sum=sums),)
@@ -77,7 +77,7 @@ class PlainMoments(SummingLearner, OneShot):
         return np.column_stack([block.features * block.labels[:, None], np.ones(len(block))])
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """A linear model of the noisy correlations."""
+        """Return a linear model of the noisy correlations."""
         sums = answers["sums"]
         features = Identity().draw(public.domain, public.randomness)
         weights = sums[:-1] / max(1.0, float(sums[-1]))
@@ -92,12 +92,12 @@ class Constant:
     value: NDArray[np.float64]
 
     def predict(self, table: Table) -> NDArray[np.float64]:
-        """The value for every row of the table, in the file's units."""
+        """Return the value for every row of the table, in the file's units."""
         rows = len(encode_table(self.domain, table))
         return self.domain.uncentre(np.full(rows, float(self.value[0])))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The predicted value under the name `value`, shape (1,)."""
+        """Return the predicted value under the name `value`, shape (1,)."""
         return {"value": self.value}
 
 

@@ -72,7 +72,7 @@ _STARTS = 12  # pairs of which not all may give one statistic
 
 
 def private_side_verdicts(case: Case, subject: str, seed: int = 0) -> list[Verdict]:
-    """All laws of one learner at one domain."""
+    """Return all laws of one learner at one domain."""
     checks = {
         NOTHING_LEFT: _nothing_left,
         RANDOMNESS_KEEPS_NOTHING: _randomness_keeps_nothing,
@@ -127,7 +127,8 @@ def _digest_conversation(
 
 
 def digest_published(result: Published, case: Case, seed: int) -> str:
-    """A digest of every byte that a user can get of it: arrays, tables, texts, and what it answers
+    """Return a digest of every byte that a user can get of it: arrays, tables, texts, and what it
+    answers
     about rows: zeros, corners and others.
     """
     model, rows, rng = settled(result), Rows(case.domain), generator(seed)
@@ -200,7 +201,7 @@ def _made_up_run(case: Case, seed: int) -> tuple[list[Query], list[NDArray[np.fl
 
 
 def _copy_case(case: Case) -> Case:
-    """The case with an instance and randomness of its own."""
+    """Return the case with an instance and randomness of its own."""
     randomness = PublicRandomness(case.randomness.key)
     return attrs.evolve(case, learner=copy.deepcopy(case.learner), randomness=randomness)
 
@@ -211,7 +212,7 @@ def generator(seed: int) -> np.random.Generator:
 
 
 def datasets(case: Case, seed: int, pairs: int = _PAIRS) -> Iterator[Records]:
-    """Both datasets of each of so many pairs of neighbours."""
+    """Yield both datasets of each of so many pairs of neighbours."""
     for pair in neighbours(case, seed, pairs):
         yield from (pair.before, pair.after)
 

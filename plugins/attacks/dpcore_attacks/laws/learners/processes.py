@@ -39,7 +39,9 @@ _PAIRS = 40  # of states, for every dataset
 
 
 def process_verdicts(case: Case, subject: str, seed: int = 0) -> list[Verdict]:
-    """All laws of one learner's processes at one domain; none of a learner that plans none."""
+    """Return all laws of one learner's processes at one domain; none of a learner that plans
+    none.
+    """
     try:
         planned = case.learner.queries(case.public)
     # What it raises, the laws of its queries say.
@@ -54,7 +56,7 @@ def process_verdicts(case: Case, subject: str, seed: int = 0) -> list[Verdict]:
 
 
 def _processes(case: Case, seed: int, randomness: int = 0) -> Iterator[tuple[Query, Process]]:
-    """The processes of a few datasets, made with the learner's randomness of this number."""
+    """Yield the processes of a few datasets, made with the learner's randomness of this number."""
     for query in case.learner.queries(case.public):
         secret = SecretRandomness.rehearsal(randomness).learner(0, query.name, 1)
         for records in datasets(case, seed):

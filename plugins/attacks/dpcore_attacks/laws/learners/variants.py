@@ -19,8 +19,8 @@ _SMALL, _LARGE = 60, 300  # records: statistics of many cost the cube of their n
 
 
 def variants(case: Case) -> Iterator[tuple[str, Case]]:
-    """The case with one number changed: of the learner or its kernel, the size, the labels, the
-    columns.
+    """Yield the case with one number changed: of the learner or its kernel, the size, the labels,
+    the columns.
     """
     for change, learner in _one_number_changed(case.learner):
         yield change, attrs.evolve(case, learner=learner)
@@ -40,8 +40,8 @@ def variants(case: Case) -> Iterator[tuple[str, Case]]:
 
 
 def other_domains(domain: Domain) -> Iterator[Domain]:
-    """One column, eight columns, a column of categories more, no norm or one: for what is tested on
-    a domain only.
+    """Yield one column, eight columns, a column of categories more, no norm or one: for what is
+    tested on a domain only.
     """
     ranges = {name: c for name, c in domain.columns.items() if type(c) is Range}
     if ranges != dict(domain.columns) or not ranges:
@@ -58,7 +58,7 @@ def other_domains(domain: Domain) -> Iterator[Domain]:
 
 
 def accepted(part: FeatureMap | Kernel, domain: Domain) -> Iterator[Domain]:
-    """The domain, and the others that a feature map or a kernel accepts."""
+    """Yield the domain, and the others that a feature map or a kernel accepts."""
     yield domain
     for candidate in other_domains(domain):
         try:
@@ -69,8 +69,8 @@ def accepted(part: FeatureMap | Kernel, domain: Domain) -> Iterator[Domain]:
 
 
 def forms(part: Map, domain: Domain) -> Iterator[tuple[str, Map, Domain]]:
-    """A feature map or a kernel on every domain that it accepts; then on its own domain with one
-    number of its fields at a tenth and at ten times. With what was changed, or nothing.
+    """Yield a feature map or a kernel on every domain that it accepts; then on its own domain with
+    one number of its fields at a tenth and at ten times. With what was changed, or nothing.
     """
     for where in accepted(part, domain):
         yield "", part, where

@@ -108,7 +108,7 @@ def _draw_pair(
 
 
 def _of_rows(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
-    """What matrices say of the first row: shape (releases, size, size) each."""
+    """Return what matrices say of the first row: shape (releases, size, size) each."""
     numbers: dict[str, Callable[[NDArray[np.float64]], NDArray[Any]]] = {
         "the first entry": lambda matrices: matrices[:, :1, 0],
         "the first row along the second": _along,
@@ -121,14 +121,18 @@ def _of_rows(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
 
 
 def _with(size: int, length: float) -> NDArray[np.float64]:
-    """The Gram matrix of a row of that length, a long one in the same direction, and zero rows."""
+    """Return the Gram matrix of a row of that length, a long one in the same direction, and zero
+    rows.
+    """
     rows = np.zeros(size)
     rows[:2] = length, _LONG
     return np.outer(rows, rows)
 
 
 def _along(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The first row's component along the second, as second moments say it, shape (count, 1)."""
+    """Return the first row's component along the second, as second moments say it, shape (count,
+    1).
+    """
     return np.asarray(matrices[:, 0, 1] / np.sqrt(matrices[:, 1, 1]))[:, None]
 
 
@@ -155,12 +159,14 @@ def _opposed(trial: Trial, scale: float) -> Iterator[tuple[AttackByDraws, Attemp
 
 
 def _choice(p: NDArray[np.float64], q: NDArray[np.float64]) -> Sequence[Sample]:
-    """The option that either side chose."""
+    """Return the option that either side chose."""
     return pool_outputs(f"the choice among {p.shape[1]}")(_labels(p), _labels(q))
 
 
 def _labels(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The number of the largest coordinate where outputs are few, else the first coordinate."""
+    """Return the number of the largest coordinate where outputs are few, else the first
+    coordinate.
+    """
     if len(np.unique(outputs)) <= 2:
         return np.asarray(np.argmax(outputs, axis=1, keepdims=True), dtype=np.float64)
     return outputs[:, :1]

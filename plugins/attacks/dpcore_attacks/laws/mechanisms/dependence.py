@@ -20,7 +20,7 @@ _PART = 0.25  # of releases, to learn the likelihood of a pair's outputs from
 def weakest_movement(
     releases: NDArray[np.float64], distance: Distance
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The movement of norm 1 that the noise hides least, and the weights that show it.
+    """Return the movement of norm 1 that the noise hides least, and the weights that show it.
 
     Args:
         releases: Of one value, shape (releases, coordinates).
@@ -37,7 +37,7 @@ def weakest_movement(
 
 
 def most_dependent_pair(releases: NDArray[np.float64]) -> tuple[int, int]:
-    """The two coordinates whose outputs depend on one another most, in any way.
+    """Return the two coordinates whose outputs depend on one another most, in any way.
 
     Ranks become cosines of several wavelengths, odd ones of which keep the sign, so that sizes that
     follow one another correlate where the numbers do not.
@@ -55,7 +55,9 @@ def most_dependent_pair(releases: NDArray[np.float64]) -> tuple[int, int]:
 def pair_samples(
     pair: tuple[int, int], p: NDArray[np.float64], q: NDArray[np.float64]
 ) -> list[Sample]:
-    """The likelihood of both outputs of a pair, learnt in cells on a part of the releases."""
+    """Return the likelihood of both outputs of a pair, learnt in cells on a part of the
+    releases.
+    """
     cut = int(_PART * len(p))
     learning = np.concatenate([p[:cut], q[:cut]])
     edges = [np.quantile(learning[:, k], np.linspace(0, 1, _BINS + 1)[1:-1]) for k in pair]

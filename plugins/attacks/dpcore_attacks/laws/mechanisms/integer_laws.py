@@ -31,7 +31,7 @@ _TAILS = (1e-1, 1e-2, 1e-3)  # probabilities of being far away, about
 def follows_distribution(
     case: MechanismCase, seed: int = 0, draws: int | None = None, rate: float = RATE
 ) -> Verdict:
-    """The verdict on one mechanism's law, at several scales.
+    """Return the verdict on one mechanism's law, at several scales.
 
     Args:
         case: Of a mechanism that is an `AdditiveNoise`.

@@ -94,7 +94,9 @@ def together(trial: Trial) -> str:
 
 
 def _learnt_steps(bench: Bench, count: int) -> dict[str, tuple[NDArray[np.float64], Score]]:
-    """What so many releases of zeros say is hidden least, on streams that nothing is tested on."""
+    """Return what so many releases of zeros say is hidden least, on streams that nothing is tested
+    on.
+    """
     releases = bench.draws(np.zeros(bench.query.real_size), count, 903_000_000)
     if not (np.isfinite(releases).all() and releases.std(axis=0).all()):
         return {}
@@ -126,18 +128,20 @@ def _bench(trial: Trial) -> tuple[Bench, Event]:
 
 
 def _spread(bench: Bench) -> float:
-    """What half of the outputs lie within, at 0."""
+    """Return what half of the outputs lie within, at 0."""
     size = bench.query.real_size
     return float(np.median(np.abs(bench.draws(np.zeros(size), max(20, _LOOKS // size), 2_900_000))))
 
 
 def _part(trial: Trial, size: int) -> float:
-    """What each coordinate moves by, where all do."""
+    """Return what each coordinate moves by, where all do."""
     return UNIT / math.sqrt(size) if trial.distance is Distance.L2 else UNIT
 
 
 def _by_likelihood(p: NDArray[np.float64], q: NDArray[np.float64]) -> Sequence[Sample]:
-    """The sum of likelihoods, learnt of each coordinate by bins on a quarter of the releases."""
+    """Return the sum of likelihoods, learnt of each coordinate by bins on a quarter of the
+    releases.
+    """
     cut = len(p) // 4
     p_scores, q_scores = (
         _likelihoods(p[:cut], q[:cut], outputs[cut:])[:, None] for outputs in (p, q)
@@ -160,7 +164,7 @@ def _likelihoods(
 
 
 def _by_loudness(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
-    """The first output: of all releases, and of those whose others lie near their values."""
+    """Return the first output: of all releases, and of those whose others lie near their values."""
     loudness = [np.abs(values[:, 1:]).mean(axis=1) for values in (p, q)]
     samples = [Sample(p=p[:, :1], q=q[:, :1], what="one output")]
     pilot = np.concatenate([values[: len(values) // 5] for values in loudness])

@@ -79,7 +79,8 @@ def laboratory_verdicts(
     rate: float = RATE,
     laws: Container[Law] = LAWS,
 ) -> Iterator[Verdict]:
-    """All laws of one mechanism, in every variant of its integer fields, to the first broken one.
+    """Yield all laws of one mechanism, in every variant of its integer fields, to the first broken
+    one.
 
     Args:
         case: One that it accepts.
@@ -108,7 +109,9 @@ def laboratory_verdicts(
 
 
 def variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, Mechanism]]:
-    """The mechanism, and with each of its whole numbers changed that calibration leaves alone."""
+    """Yield the mechanism, and with each of its whole numbers changed that calibration leaves
+    alone.
+    """
     name = type(mechanism).__name__
     yield name, mechanism
     for field in attrs.fields(cast(Any, type(mechanism))):
@@ -212,7 +215,7 @@ def _compare_values(
     where: str,
     parts: int,
 ) -> int:
-    """How many draws were compared: more where the first ones are suspicious."""
+    """Return how many draws were compared: more where the first ones are suspicious."""
 
     def draw(count: int, start: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return bench.draws(after, count, start), bench.draws(before, count, start + count)
@@ -245,7 +248,7 @@ def _draw_at_bases(bench: Bench, count: int, _: int) -> tuple[list[Any], list[An
 
 
 def _last_digits(p: list[Any], q: list[Any]) -> list[Sample]:
-    """The last binary digits of outputs at 0 and at 1."""
+    """Return the last binary digits of outputs at 0 and at 1."""
     return [
         Sample(
             p=last_digit(after),
@@ -280,7 +283,7 @@ def _not_as_it_is(trial: Trial) -> str:
 
 
 def _not_shared(trial: Trial) -> str:
-    """The two coordinates whose noises go together most, put to the test by themselves."""
+    """Return the two coordinates whose noises go together most, put to the test by themselves."""
     trial.require_coordinates()
     size = 2048
     bench, event = trial.accepted_bench(size, 1.0)

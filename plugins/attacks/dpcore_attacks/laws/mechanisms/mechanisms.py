@@ -87,7 +87,7 @@ class MechanismCase:
     sensitivity: Sensitivity
 
     def at(self, scale: float) -> Mechanism:
-        """The mechanism at a scale; as it is if its noise is explicit."""
+        """Return the mechanism at a scale; as it is if its noise is explicit."""
         return self.mechanism.at(scale, self.query, self.sensitivity)
 
     @property
@@ -135,7 +135,7 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
 
 
 def _with_values(query: Query) -> Iterator[Query]:
-    """A query of reals, of whole numbers, and of so many categories, from ten down to two."""
+    """Yield a query of reals, of whole numbers, and of so many categories, from ten down to two."""
     yield query
     ranges = (None, *((0, largest) for largest in range(_CATEGORIES - 1, 0, -1)))
     for within in ranges if query.field == "real" else ():
@@ -151,7 +151,7 @@ def explain_refusal(mechanism: Mechanism, query: Query) -> str:
 
 
 def _takes_fractions(case: MechanismCase) -> bool:
-    """Whether values need not be integers."""
+    """Return whether values need not be integers."""
     try:
         _release(case, start(case) + 0.5, 0)
     except DpcoreError:
@@ -162,7 +162,7 @@ def _takes_fractions(case: MechanismCase) -> bool:
 def mechanism_verdicts(
     case: MechanismCase, seed: int = 0, draws: int | None = None, rate: float = RATE
 ) -> list[Verdict]:
-    """All laws of one mechanism at one query.
+    """Return all laws of one mechanism at one query.
 
     Args:
         draws: Of its outputs at each value, for the law of its event; those of the default effort
@@ -173,7 +173,7 @@ def mechanism_verdicts(
 
 
 def release_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
-    """The laws that a few releases and prices decide."""
+    """Return the laws that a few releases and prices decide."""
     checks = {
         SHAPE: _shape,
         FINITE: _finite,
@@ -188,26 +188,26 @@ def release_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
 def event_matches_verdict(
     case: MechanismCase, seed: int = 0, draws: int | None = None, rate: float = RATE
 ) -> Verdict:
-    """The law of its event, by draws; arguments as for `mechanism_verdicts`."""
+    """Return the law of its event, by draws; arguments as for `mechanism_verdicts`."""
     check = partial(_event_matches, case, seed, draws or Effort().draws, rate)
     return judge(EVENT_MATCHES, case.name, check)
 
 
 def priced_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
-    """The laws about events only, which hold for interactive mechanisms too."""
+    """Return the laws about events only, which hold for interactive mechanisms too."""
     checks = {ADJACENCY: _adjacency, FALLS_IN_SCALE: _falls_in_scale}
     return judge_all(checks, case.name, case, seed)
 
 
 def events_of(case: MechanismCase) -> Iterator[tuple[float, Event]]:
-    """The mechanism's event at several scales: (scale, event), from little noise to much."""
+    """Yield the mechanism's event at several scales: (scale, event), from little noise to much."""
     # From little noise to much, as the laws of ladders expect.
     for scale in _SCALES:
         yield scale, case.at(scale).event(case.query, case.sensitivity)
 
 
 def start(case: MechanismCase, size: float = 0.0) -> NDArray[Any]:
-    """A value to release: a Gram matrix for `psd_rows`, else a constant."""
+    """Return a value to release: a Gram matrix for `psd_rows`, else a constant."""
     value: NDArray[Any] = np.full(case.query.shape, size, dtype=case.query.dtype)
     if case.query.distance is Distance.PSD_ROWS:
         value = value + np.eye(case.query.shape[0])
@@ -316,7 +316,7 @@ def _every_coordinate(case: MechanismCase, seed: int) -> str:
 
 
 def _constant(case: MechanismCase, released: NDArray[np.float64], seed: int) -> bool:
-    """Whether other values are released as the same thing."""
+    """Return whether other values are released as the same thing."""
     values = (start(case, size) for size in (1.0, 2.0))
     return all(np.array_equal(to_real(_release(case, value, seed)), released) for value in values)
 
@@ -366,7 +366,7 @@ def _moves(case: MechanismCase) -> Iterator[tuple[NDArray[np.float64], Event]]:
 
 
 def _releasable(case: MechanismCase, seed: int, step: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The step, cut down to integers where the mechanism takes no others."""
+    """Return the step, cut down to integers where the mechanism takes no others."""
     try:
         _release(case, shift_value(case, step), seed)
     except DpcoreError:
@@ -375,7 +375,7 @@ def _releasable(case: MechanismCase, seed: int, step: NDArray[np.float64]) -> ND
 
 
 def shift_value(case: MechanismCase, step: NDArray[np.float64]) -> NDArray[Any]:
-    """A value, moved by a step in real coordinates."""
+    """Return a value, moved by a step in real coordinates."""
     return np.asarray(start(case) + from_real(step, case.query))
 
 

@@ -123,7 +123,7 @@ def changing_bits(
     first: NDArray[np.float64],
     released: Callable[[NDArray[np.uint64]], NDArray[np.float64]],
 ) -> int:
-    """How many bits of `words` change what is released, one at a time, from `first`."""
+    """Return how many bits of `words` change what is released, one at a time, from `first`."""
     changing = 0
     for word, bit in product(range(len(words)), range(64)):
         changed_words = words.copy()
@@ -133,8 +133,8 @@ def changing_bits(
 
 
 def _erratic(bench: Bench, value: NDArray[np.float64], words: NDArray[np.uint64]) -> bool:
-    """Whether a choice changes at every step of its first word, as the choice of a generator does;
-    an inversion changes once for each option at most.
+    """Return whether a choice changes at every step of its first word, as the choice of a generator
+    does; an inversion changes once for each option at most.
     """
     steps = 64
     small = attrs.evolve(bench, query=attrs.evolve(bench.query, shape=(8,)))

@@ -26,7 +26,7 @@ LAWS = (NOT_DOUBLED,)
 
 
 def not_doubled(subject: str, thing: SingleUse, use: Callable[[], object]) -> Verdict:
-    """The law for one thing.
+    """Return the law for one thing.
 
     Args:
         use: What it is for; it must succeed here, and fail in a forked process.
@@ -35,7 +35,7 @@ def not_doubled(subject: str, thing: SingleUse, use: Callable[[], object]) -> Ve
 
 
 def once_verdicts() -> Iterator[Verdict]:
-    """The law for the randomness and the reservations that every run rests on."""
+    """Yield the law for the randomness and the reservations that every run rests on."""
     randomness = SecretRandomness.draw()
     yield not_doubled("SecretRandomness", randomness, lambda: randomness.noise(0, "query", 1))
     charge = Charge.of(GaussianEvent(mu=0.1, adjacency=REPLACE_ONE))
@@ -67,7 +67,7 @@ def _attack(thing: SingleUse, use: Callable[[], object]) -> str:
 
 
 def _forked(use: Callable[[], object]) -> bool:
-    """Whether `use` succeeds in a child of this process."""
+    """Return whether `use` succeeds in a child of this process."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of threads that a child lacks
         child = os.fork()

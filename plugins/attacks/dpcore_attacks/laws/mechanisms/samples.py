@@ -48,7 +48,7 @@ _DELTA = 1e-5  # at which a curve's epsilon is reported
 def curve_audited(
     case: MechanismCase, seed: int = 0, draws: int | None = None, rate: float = RATE
 ) -> Verdict:
-    """The verdict on one mechanism at one query.
+    """Return the verdict on one mechanism at one query.
 
     Args:
         draws: Of its outputs, a third of them at either value and scale; those of the default
@@ -91,7 +91,9 @@ def _curve_audited(case: MechanismCase, seed: int, draws: int, rate: float) -> s
 
 
 def _step(case: PlannedQuery) -> NDArray[np.float64]:
-    """A movement of the claimed size; over all coordinates where the distance is l2 or linf."""
+    """Return a movement of the claimed size; over all coordinates where the distance is l2 or
+    linf.
+    """
     size, unit = case.query.real_size, case.sensitivity.largest
     if case.query.distance is Distance.HAMMING:
         return np.asarray(np.eye(size)[0])
@@ -125,7 +127,7 @@ def _outputs(
 def _releasable(
     planned_query: PlannedQuery, mechanism: Mechanism, step: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The step, or one whole number where the mechanism takes no others."""
+    """Return the step, or one whole number where the mechanism takes no others."""
     noise = SecretRandomness.rehearsal(0).noise(0, planned_query.query.name, 1)
     try:
         mechanism.release(
@@ -149,7 +151,9 @@ class Priced:
 def run_verdicts(
     examples: Sequence[Priced], effort: Effort, seed: int = 0, rate: float = RATE
 ) -> Iterator[Verdict]:
-    """One verdict an example; they share pairs and samples. A run of k answers counts as k."""
+    """Yield one verdict an example; they share pairs and samples. A run of k answers counts as
+    k.
+    """
     for example in examples:
         fraction = effort.share(len(examples))
         yield judge(RUN_AUDITED, example.name, partial(_run_audited, example, fraction, seed, rate))

@@ -46,13 +46,13 @@ _CHANCE = 1e-9  # of what was drawn, or worse, were the claim true
 
 
 def stated_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
-    """The laws of what a mechanism states beside its event, at one query."""
+    """Return the laws of what a mechanism states beside its event, at one query."""
     checks = {AS_STATED: _noise_as_stated, TAKES: _takes, EVENT_OF_ORDERS: _event_of_orders}
     return judge_all(checks, case.name, case, seed)
 
 
 def _takes(case: MechanismCase, seed: int) -> str:
-    """A refusal that depends on a value tells of records: it must be one of the query."""
+    """Return a refusal that depends on a value tells of records: it must be one of the query."""
     needs, query = case.mechanism.needs, case.query
     skip_if(query.distance not in CONVERTIBLE, "its values are no real numbers")
     mu = case.at(1.0).event(query, case.sensitivity).claims.mu

@@ -62,7 +62,7 @@ class Trial:
         return self.case.query.distance
 
     def bench(self, size: int, scale: float) -> Bench:
-        """The mechanism at a scale, with so many real coordinates and a claim of 1.
+        """Return the mechanism at a scale, with so many real coordinates and a claim of 1.
 
         Raises:
             NotApplicableError: it refuses a query of so many.
@@ -86,7 +86,7 @@ class Trial:
         return Bench(mechanism=case.at(scale), query=query, sensitivity=claim, seed=self.seed)
 
     def accepted_bench(self, size: int, scale: float) -> tuple[Bench, Event]:
-        """The bench, and the event that its mechanism states.
+        """Return the bench, and the event that its mechanism states.
 
         Raises:
             NotApplicableError: it refuses so many coordinates.
@@ -98,7 +98,7 @@ class Trial:
             raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
 
     def own_bench(self, scale: float) -> Bench:
-        """The mechanism at a scale, with the query and the claim of the case."""
+        """Return the mechanism at a scale, with the query and the claim of the case."""
         case = self.case
         return Bench(
             mechanism=case.at(scale), query=case.query, sensitivity=case.sensitivity, seed=self.seed
@@ -116,11 +116,13 @@ class Trial:
         )
 
     def event(self, bench: Bench) -> Event:
-        """The event that the bench's mechanism states for its query and claim."""
+        """Return the event that the bench's mechanism states for its query and claim."""
         return bench.mechanism.event(bench.query, bench.sensitivity)
 
     def under_others(self, bench: Bench) -> Iterator[Bench]:
-        """The same under relations for which it prices the same noise below what it does here."""
+        """Yield the same under relations for which it prices the same noise below what it does
+        here.
+        """
         curve = _lower_curve(self.event(bench))
         for relation in _RELATIONS:
             claim = attrs.evolve(bench.sensitivity, adjacency=relation)
@@ -134,7 +136,7 @@ class Trial:
                 continue
 
     def categories(self, bench: Bench) -> int:
-        """How many a value may have; 0 where values are numbers."""
+        """Return how many a value may have; 0 where values are numbers."""
         if self.distance is not Distance.HAMMING:
             return 0
         return len(np.unique(bench.draws(np.zeros(bench.query.real_size), 3, 800)))
@@ -152,7 +154,7 @@ class Trial:
         return before, before + UNIT
 
     def releases(self, most: int = RELEASES) -> int:
-        """How many releases of either value: `most` at the default effort, at least 20."""
+        """Return how many releases of either value: `most` at the default effort, at least 20."""
         return max(20, round(most * self.effort))
 
 
@@ -167,7 +169,7 @@ def _lower_curve(event: Event) -> NDArray[np.float64]:
 
 
 def local(trial: Trial, scale: float, size: int) -> tuple[Bench, Any, Any]:
-    """A bench at which all coordinates of a release are draws, with two values.
+    """Return a bench at which all coordinates of a release are draws, with two values.
 
     Raises:
         NotApplicableError: coordinates depend on each other's values.

@@ -74,7 +74,7 @@ _NEAR = {ONE_QUESTION: 1e-6, FEW_ANSWERS: 1e-7}
 def answers_verdict(
     law: Law, case: InteractiveCase, seed: int, transcripts: int | None, rate: float = RATE
 ) -> Verdict:
-    """The verdict on one of these laws.
+    """Return the verdict on one of these laws.
 
     Args:
         transcripts: Of either function in a game, of which each law draws a multiple; those of the
@@ -86,7 +86,9 @@ def answers_verdict(
 
 
 def _distant_points(case: InteractiveCase, seed: int, transcripts: int, rate: float) -> str:
-    """A function that moves by the claim at every point, for an oracle that looks at each only."""
+    """Return a function that moves by the claim at every point, for an oracle that looks at each
+    only.
+    """
     duel = case.duel()
     skip_if(duel.mechanism.query_count != 1, "its price is of several answers together")
     points = _unrelated_points(case)[: duel.mechanism.most_points]
@@ -192,7 +194,7 @@ def _few_answers(case: InteractiveCase, seed: int, transcripts: int, rate: float
 
 
 def _ask_all(points: NDArray[np.float64], oracle: Oracle) -> NDArray[np.float64]:
-    """All at once, or one by one as far as it answers."""
+    """Return all at once, or one by one as far as it answers."""
     try:
         return np.asarray(oracle.ask(points), dtype=np.float64)
     except ExhaustedError:
@@ -208,7 +210,9 @@ def _ask_all(points: NDArray[np.float64], oracle: Oracle) -> NDArray[np.float64]
 def _counts(
     size: int, half: int, after: list[NDArray[np.float64]], before: list[NDArray[np.float64]]
 ) -> list[Sample]:
-    """What counts of few different answers tell: oracles may answer different numbers of them."""
+    """Return what counts of few different answers tell: oracles may answer different numbers of
+    them.
+    """
     scores: dict[str, Callable[[NDArray[np.float64]], float]] = {
         "more answers here than there": lambda answers: answers[:half].sum() - answers[half:].sum(),
         "the sum of answers": lambda answers: answers.sum(),
@@ -227,7 +231,7 @@ def _counts(
 def _attack_on_all_queries(
     duel: Duel, start: int, rate: float, epsilons: tuple[float, ...] | None = None
 ) -> AttackByDraws:
-    """All answers together are paid for by as many events as the oracle may be asked."""
+    """Return all answers together are paid for by as many events as the oracle may be asked."""
     event = repeated(duel.mechanism.event(duel.query, duel.sensitivity), duel.mechanism.query_count)
     return AttackByDraws(event=event, rate=rate, stages=(Stage(1, start),), epsilons=epsilons)
 

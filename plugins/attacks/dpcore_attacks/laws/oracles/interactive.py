@@ -114,7 +114,8 @@ class InteractiveCase:
         )
 
     def duel(self) -> Duel:
-        """The two functions behind the mechanism, at a scale where all queries together cost about
+        """Return the two functions behind the mechanism, at a scale where all queries together cost
+        about
         1.
 
         Were it 1 for each of many, their composition would allow whatever a game could see.
@@ -130,14 +131,14 @@ class InteractiveCase:
         )
 
     def oracle(self, seed: int) -> Oracle:
-        """A fresh oracle of the first function."""
+        """Return a fresh oracle of the first function."""
         return self.duel().oracle(self.before, seed)
 
 
 def interactive_cases(
     mechanism: Interactive, validity: Validity | None = None
 ) -> Iterator[InteractiveCase]:
-    """A kernel of constant diagonal, and one whose values grow to kappa = 2.
+    """Yield a kernel of constant diagonal, and one whose values grow to kappa = 2.
 
     Functions far apart and near, with and without errors. What the mechanism refuses is left out.
 
@@ -203,7 +204,7 @@ def _case(
 def interactive_verdicts(
     case: InteractiveCase, seed: int = 0, draws: int | None = None, rate: float = RATE
 ) -> list[Verdict]:
-    """All laws of one interactive mechanism with one kernel.
+    """Return all laws of one interactive mechanism with one kernel.
 
     Args:
         draws: Transcripts of each function in each game of the attack; those of the default
@@ -231,7 +232,9 @@ def interactive_verdicts(
 
 
 def refuted_evidence(mechanism: Interactive, draws: int | None = None) -> str:
-    """What the attack finds against a mechanism that accepts refuted claims only, or empty."""
+    """Return what the attack finds against a mechanism that accepts refuted claims only, or
+    empty.
+    """
     for case in interactive_cases(mechanism, Refuted("as printed")):
         worst = attack(case.duel(), draws=draws)
         if worst.broken:

@@ -91,7 +91,7 @@ _Opened = Callable[[], Sequence[tuple[str, Table, Open]]]
 
 
 def source_verdicts(kind: type[Location], name: str, seed: int = 0) -> list[Verdict]:
-    """All laws of one kind of source, on tables that are written for it."""
+    """Return all laws of one kind of source, on tables that are written for it."""
     checks: dict[Law, Callable[[_Opened], str]] = {
         EVERY_RECORD: _every_record,
         READ_AGAIN: _read_again,
@@ -146,7 +146,7 @@ class _Parts(Source):
     given_parts: Sequence[Part]
 
     def parts(self) -> Sequence[Part]:
-        """PRIVATE: the parts that were handed over."""
+        """PRIVATE: return the parts that were handed over."""
         return self.given_parts
 
 

@@ -70,7 +70,7 @@ def _parquet(table: Table, folder: Path) -> Open:
 
 
 def _sqlite(table: Table, folder: Path) -> Open:
-    """A query on SQLite; PostgreSQL needs a server."""
+    """Return a query on SQLite; PostgreSQL needs a server."""
     path = folder / "table.db"
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(f"CREATE TABLE records ({', '.join(table)})")
