@@ -326,7 +326,7 @@ def _labels(node: Node) -> Range | Classes:
     with below("target"):
         column = declared_column(node)
         is_made = isinstance(column, Binned) or derivation(node) is not None
-        need(not is_made, SpecError, "needs a column as it stands: no bins, and not derived")
+        need(not is_made, SpecError, "needs a column as it is: no bins, and not derived")
         if isinstance(column, Dates | Texts):
             raise SpecError("needs numbers or classes: dates and texts are features only")
         need(
