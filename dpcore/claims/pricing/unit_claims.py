@@ -35,6 +35,12 @@ vector whose d entries are all E, such as :math:`\sqrt dE` in l2. Here L is the 
 sum, or k C where k records, each at most C long, add up to less than that. Where a learner turns
 the sum into another vector before it is clipped, L is P, and nothing is proved of E.
 
+One number that is cut off at P moves no farther than it would if it were not: of integers x and y,
+:math:`|\mathrm{cut}(x)-\mathrm{cut}(y)|\le|x-y|`. So what a path over records says of a replaced
+person holds too. Of values in [-b, a], with both ends above 0, a replaced person moves the sum by
+min(P, ka) + min(P, kb); the smaller of 2 P and of k (a + b) is claimed, less than twice as much: a
+query declares neither end. Where b is 0 both are P, which is claimed of `non_negative`.
+
 Premise: `dpcore.learners.by_person` makes the sum, so that it is a theorem about learners
 whose sums the core adds. What their bound rests on next to that stays a premise.
 
@@ -293,6 +299,12 @@ def of_clipped_persons(
     # L is for one who comes or goes. A replacement is one of each.
     if not adjacency.membership:
         value = _bound_replacement(value, query)
+        if query.real_size == 1 and not learner.turns_persons:
+            whole = of_persons(query, adjacency, claim)
+            if isinstance(whole, Sensitivity) and whole.largest < value:
+                return attrs.evolve(
+                    whole, premises=_premises(learner, whole), covers_fallback=False
+                )
     result = attrs.evolve(
         path,
         value=value,

@@ -57,9 +57,10 @@ class Total(OfValues):
         """Return the sum in units of M, and what the sum of squares follows from; one number
         without.
         """
-        number_column(public.domain, self.column)
-        size = 1 + self.samples(public)
-        return SumQuery(name="sum", shape=(size,), distance=self.norm(public), sum=Sum(clip=1.0))
+        # Where no value is below 0, no two clipped persons lie farther apart than the clip.
+        low, size = number_column(public.domain, self.column).column.low, 1 + self.samples(public)
+        total = Sum(clip=1.0, sign="non_negative" if low >= 0 else "any")
+        return SumQuery(name="sum", shape=(size,), distance=self.norm(public), sum=total)
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """1 under add/remove; (high - low)/M under replacement, and at least 1 where a record may

@@ -8,9 +8,20 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, PublicRandomness, Records, Sum, SumQuery
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Categories,
+    Domain,
+    PublicRandomness,
+    Range,
+    Records,
+    Sum,
+    SumQuery,
+)
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.domain import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, ParameterError
 from dpcore.learner import Public
 from dpcore.learners.by_person import total_of_persons
@@ -190,6 +201,61 @@ def test_two_persons_of_a_small_universe_are_as_far_apart_as_claimed():
         apart = max(np.linalg.norm(rows - row, axis=1).max() for row in rows)
         assert 0.999 < lengths.max() / claim(learner, ADD_REMOVE, 2).value <= 1
         assert apart <= claim(learner, REPLACE_ONE, 2).value
+
+
+def all_persons(most, values, wards="x"):
+    """The records of every person with at most so many, of a few values in a few wards."""
+    records = list(itertools.product(values, wards))
+    for count in range(most + 1):
+        yield from itertools.combinations_with_replacement(records, count)
+
+
+def distance_and_claim(most, low, wards, **fields):
+    """How far any two persons' sums of values in [low, 1] lie apart, and what is claimed."""
+    facts = Domain(
+        columns={"a": Range(low, 1), "ward": Categories(("x", "y"))},
+        people=attrs.evolve(FACTS.people, records=most),
+    )
+    public = Public(domain=facts, randomness=PublicRandomness(1), mu=1.0)
+    learner = Total(column="a", clip="person", **fields)
+    relation = facts.people.relation(REPLACE_ONE)
+    stated = Case(learner=learner, bound=StatisticBound(), domain=facts, adjacency=relation)
+    ((query, found),) = stated.claims()
+    sums = []
+    for person in all_persons(most, (low, 0.3, 1.0), wards):
+        columns = {"a": [a for a, _ in person], "ward": [ward for _, ward in person]}
+        made = attrs.evolve(
+            project_table(facts, columns), persons=np.zeros(len(person), dtype=np.int32)
+        )
+        sums.append(learner.total_of(query, made, public).floats().ravel())
+    order = {"l1": 1, "l2": 2}[str(query.distance)]
+    distances = [np.linalg.norm(np.array(sums) - row, ord=order, axis=1).max() for row in sums]
+    return max(distances), found.value
+
+
+@pytest.mark.parametrize("low", [0.0, 0.2, -0.1, -0.5, -1.0])
+@pytest.mark.parametrize("counts_for", [1, 2])
+@pytest.mark.parametrize("records", [1, 2, 3])
+def test_two_clipped_persons_are_as_far_apart_as_values_of_one_sign_allow(records, counts_for, low):
+    apart, claimed = distance_and_claim(records, low, "x", counts_for=counts_for)
+    limit, below = min(counts_for, records), max(0.0, -low)
+    assert apart == pytest.approx(limit + min(limit, records * below), rel=1e-9)
+    assert apart <= claimed
+    # With values below 0 the claim is that of whole records, or twice the clip: less than twice.
+    loose = min(2 * limit, records * (1 + below))
+    assert claimed == pytest.approx(loose if low < 0 else apart, rel=1e-9)
+    assert claimed < 2 * apart
+    # A clip never costs more than none.
+    assert claimed <= records * (1 + below) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("distance", "factor"), [("l2", math.sqrt(2)), ("l1", 2.0)])
+@pytest.mark.parametrize("records", [2, 3])
+def test_two_clipped_persons_in_two_groups_attain_the_claim(records, distance, factor):
+    apart, claimed = distance_and_claim(records, 0.0, "xy", by=("ward",), distance=distance)
+    assert apart <= claimed
+    assert claimed == pytest.approx(factor, rel=1e-9)
+    assert apart == pytest.approx(claimed, rel=1e-9)
 
 
 def priced(learner, mechanism=None, people=FACTS.people):

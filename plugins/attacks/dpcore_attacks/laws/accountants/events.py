@@ -248,8 +248,9 @@ def _pure(curves: _Curves) -> str:
 
 
 def _approximate(curves: _Curves) -> str:
-    claim = curves.event.claims.approximate
-    epsilon, delta = need_value(claim, NotApplicableError, "it states no epsilon with a delta")
+    epsilon, delta = need_value(
+        curves.event.claims.approximate, NotApplicableError, "it states no epsilon with a delta"
+    )
     for direction in Direction:
         mass = curves.event.curve.lower_at(epsilon * (1 + 1e-12), direction)
         fail_if(

@@ -55,8 +55,10 @@ def _takes(case: MechanismCase, seed: int) -> str:
     """Return a refusal that depends on a value tells of records: it must be one of the query."""
     needs, query = case.mechanism.needs, case.query
     skip_if(query.distance not in CONVERTIBLE, "its values are no real numbers")
-    mu = case.at(1.0).event(query, case.sensitivity).claims.mu
-    fail_if(needs.bands and mu is None, "it allows bands, and its event states no mu")
+    fail_if(
+        needs.bands and case.at(1.0).event(query, case.sensitivity).claims.mu is None,
+        "it allows bands, and its event states no mu",
+    )
     release: Any = case.at(1.0).prepared(query, case.sensitivity)
     noise = partial(SecretRandomness.rehearsal(seed).noise, 0, query.name, 1)
     if query.values == "reals":
