@@ -76,8 +76,7 @@ class Adjacency:
         return attrs.evolve(self, unit="person", records=records)
 
     def of_rows(self) -> "Adjacency":
-        """Return the relation between tables of which some rows are left out, each by its own
-        cells.
+        """Return the relation between tables from which a row may be left out by its own cells.
 
         Raises:
             ParameterError: it is neither add/remove nor replace-one: of others nothing is proved.
@@ -276,5 +275,8 @@ RELATIONS = {str(relation): relation for relation in (*UNFRAMED, REPLACE_LABEL)}
 
 
 def replace_features(radius: float, *, label: bool) -> Adjacency:
-    """One record's encoded features move by at most `radius`; its label too, if `label`."""
+    """Return the relation that moves one record's encoded features by at most `radius`.
+
+    If `label`, the record's label may change too.
+    """
     return Adjacency(membership=False, feature_radius=float(radius), label=label)

@@ -35,7 +35,7 @@ class Components(Protocol):
         """Return the distributions on whose code objects, or classes, rest: versions by name."""
 
     def premises(self) -> tuple[str, ...]:
-        """Return what a guarantee takes for granted of the code that was used so far."""
+        """Return the assumptions of a guarantee about the code that was used so far."""
 
 
 def own_distribution(components: Components, kind: type[Any]) -> dict[str, str]:
@@ -57,8 +57,11 @@ class Claims(Protocol):
     def claim(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
     ) -> AnySensitivity | Refused:
-        """Return what a bound claims of a query; refused where the run's relation, or the mechanism
-        of the query that the run plans as `name`, has no use for it."""
+        """Return a bound's claim about a query, or its refusal.
+
+        It is refused if the run's relation, or the mechanism of the query that the run plans as
+        `name`, has no use for it.
+        """
 
 
 class SensitivityBound(ABC):
@@ -71,7 +74,7 @@ class SensitivityBound(ABC):
     """Whether the learner must not know the exact number of records, even where it is public."""
 
     def is_about(self, learner: AnyLearner) -> bool:
-        """Return whether it names the learner's class, or that very class holds it under `bounds`.
+        """Return whether the bound names the learner's class, or that class itself lists it.
 
         A subclass inherits no theorem: its statistic may be another one.
         """

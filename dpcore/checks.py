@@ -42,14 +42,12 @@ def is_finite(value: Any) -> bool:
 
 
 def unboxed(value: Any) -> Any:
-    """Return a converter: a number of numpy becomes Python's; whatever else it is stays as it
-    is.
-    """
+    """Convert a number of numpy to Python's; return any other value unchanged."""
     return value.item() if isinstance(value, Real) and hasattr(value, "item") else value
 
 
 def tupled(value: Any) -> Any:
-    """Sequences as tuples, and numbers of numpy as Python's, in mappings and components too.
+    """Convert sequences to tuples and numpy's numbers to Python's, in mappings and components too.
 
     A list cannot be hashed and an array not be compared: a learner that finds out while it reads
     records fails when it is paid for. A field that is declared to hold an array or a list keeps
@@ -115,7 +113,7 @@ def need_field(
 
 
 def instance_of(*kinds: type) -> Validator:
-    """Return a validator that accepts instances of these classes only, and says which they are."""
+    """Return a validator that accepts instances of these classes only, and names the classes."""
     names = " or ".join(kind.__name__ for kind in kinds)
 
     def check(instance: Any, attribute: Any, value: Any) -> None:
@@ -131,8 +129,9 @@ def instance_of(*kinds: type) -> Validator:
 
 
 def describe_type(value: object) -> str:
-    """Return what a value is, without the value, which may be a record: None, a class or its
-    type.
+    """Describe a value by its type: None, a class or `a value of type ...`.
+
+    The value itself is never shown: it may be a record.
     """
     if isinstance(value, type):
         return f"the class {value.__name__}"

@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 
 def one_line(text: str, longest: int = LONGEST_MESSAGE) -> str:
-    """Printable text without line breaks, its middle left out where it is longer than `longest`."""
+    """Return printable text without line breaks, cut in the middle if longer than `longest`."""
     words = " ".join(text.split())
     if len(words) > 2 * longest:  # so that a value of megabytes costs no more than a word
         words = f"{words[:longest]} {words[-longest:]}"
@@ -65,7 +65,7 @@ def nearest(name: str, valid: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
-    """`no WHAT is called NAME`, with the nearest valid name."""
+    """Return the message `no KIND is called NAME`, with the nearest valid name."""
     hint = nearest(name if isinstance(name, str) else "", valid)
     return f"no {kind} is called {shown(name)}{hint}"
 
@@ -149,7 +149,7 @@ def below(*keys: str | int) -> Iterator[None]:
 def map_below(
     function: Callable[[Value], Result], items: Iterable[tuple[Key, Value]], *keys: str | int
 ) -> dict[Key, Result]:
-    """`{key: function(value)}`: errors of a value get `keys` and its key in front of their path."""
+    """Return `{key: function(value)}`; put `keys` and the key before the path of an error."""
     results: dict[Key, Result] = {}
     for key, value in items:
         with below(*keys, key):
@@ -275,7 +275,7 @@ class MisfitError(SourceError):
         self.column, self.row, self.rule = column, row, rule
 
     def after(self, records: int, part: int = 0) -> SourceError:
-        """The same error, the record counted from the start of a part: `records` came before."""
+        """Return the same error, its record counted from a part's start after `records` others."""
         where = f" of part {part + 1}" if part else ""
         return SourceError(
             f"column {self.column!r}, record {self.row + records + 1}{where}: needs {self.rule}"
@@ -303,7 +303,7 @@ UNREADABLE = (SourceError, MemoryError)
 
 @contextmanager
 def unpassed(failure: str) -> Iterator[None]:
-    """What a library says of records goes nowhere: it may show a cell.
+    """Suppress what a library says of records, since its message may show a cell.
 
     Raises:
         SourceError: with the kind of the library's error, and nothing else of it.
@@ -318,7 +318,7 @@ def unpassed(failure: str) -> Iterator[None]:
 
 
 def error_kind(error: Any) -> str:
-    """Return what is reported of a library's error: a server's SQLSTATE, or its type."""
+    """Return the part of a library's error that is reported: a server's SQLSTATE, or its type."""
     # The pattern lets five characters through, and nothing else of a driver's error.
     if isinstance(state := getattr(error, "sqlstate", None), str) and _SQLSTATE.match(state):
         return f"SQLSTATE {state}"

@@ -52,14 +52,12 @@ def _label(name: str) -> str:
 
 
 def label_of(event: Event) -> str:
-    """Return what messages call an event: `poisson_sampled` where the class is
-    `PoissonSampledEvent`.
-    """
+    """Return the name of an event in messages: `poisson_sampled` for `PoissonSampledEvent`."""
     return _label(type(event).__name__)
 
 
 def bisect(fits: Callable[[float], bool], below: float, above: float) -> tuple[float, float]:
-    """Halve an interval to its last bit: of the two ends that are left, only the upper one fits.
+    """Halve an interval down to the last bit; of the two ends returned, only the upper one fits.
 
     An end that never moves is not asked whether it fits.
     """
@@ -129,10 +127,10 @@ class PrivacyCurve(ABC):
 
     @abstractmethod
     def upper_at(self, epsilon: float, direction: Direction) -> float:
-        """Upper end at `epsilon` >= 0 (nats), in [0, 1]; nonincreasing in epsilon."""
+        """Return the upper end at `epsilon` >= 0 (nats), in [0, 1]; nonincreasing in epsilon."""
 
     def lower_at(self, epsilon: float, direction: Direction) -> float:
-        """Lower end: `upper_at - error`, rounded down; 0 where none is proved.
+        """Return the lower end, `upper_at - error` rounded down; 0 if none is proved.
 
         None is proved where the curve is not `attained`: the upper end is a bound only then.
         """
@@ -142,11 +140,11 @@ class PrivacyCurve(ABC):
         return max(0.0, down(self.upper_at(epsilon, direction) - self.error, roundings=5000))
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """`upper_at` at an array of epsilons >= 0, shape (k,). Override for speed."""
+        """Return `upper_at` at an array of epsilons >= 0, shape (k,). Override for speed."""
         return np.array([self.upper_at(float(epsilon), direction) for epsilon in epsilons])
 
     def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """`lower_at` at an array of epsilons >= 0, shape (k,). Override for speed."""
+        """Return `lower_at` at an array of epsilons >= 0, shape (k,). Override for speed."""
         return np.array([self.lower_at(float(epsilon), direction) for epsilon in epsilons])
 
     @property
@@ -174,8 +172,7 @@ class PrivacyCurve(ABC):
         return 1
 
     def largest_loss(self, direction: Direction) -> float | None:
-        """Return a loss of positive probability above which no finite loss lies; None if none is
-        known.
+        """Return a loss of positive probability above which no finite loss lies; None if unknown.
 
         A grid that contains it wastes nothing there. It steers tightness only, never soundness.
         Anyone who does not override it leaves it to the event's claims (`largest_loss`).
@@ -192,7 +189,7 @@ class VectorCurve(PrivacyCurve):
 
     @abstractmethod
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """Upper ends at an array of epsilons >= 0, shape (k,)."""
+        """Return upper ends at an array of epsilons >= 0, shape (k,)."""
 
     def upper_at(self, epsilon: float, direction: Direction) -> float:
         """Return the upper end at one epsilon >= 0 (nats), computed by `upper`."""
@@ -206,14 +203,14 @@ class TwoEnds(VectorCurve):
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """Upper, or lower, ends of the curve at an array of epsilons >= 0, shape (k,)."""
+        """Return upper, or lower, ends of the curve at an array of epsilons >= 0, shape (k,)."""
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """Upper ends of the curve at an array of epsilons >= 0, shape (k,)."""
+        """Return upper ends of the curve at an array of epsilons >= 0, shape (k,)."""
         return self.ends(epsilons, direction, lower=False)
 
     def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """Lower ends of the curve at an array of epsilons >= 0, shape (k,)."""
+        """Return lower ends of the curve at an array of epsilons >= 0, shape (k,)."""
         return self.ends(epsilons, direction, lower=True)
 
     def lower_at(self, epsilon: float, direction: Direction) -> float:
@@ -267,7 +264,7 @@ class Event(Shown, ABC):
         return self
 
     def parts(self) -> tuple[tuple[Event, int], ...]:
-        """The events this one is composed of, with counts; an accountant composes these."""
+        """Return the events that compose this one, with counts; an accountant composes these."""
         return ((self, 1),)
 
     @property
@@ -297,9 +294,7 @@ class CompoundEvent(Event):
 
 
 def largest_loss(event: Event, direction: Direction) -> float | None:
-    """Return what an event's curve says of its largest loss; by default the epsilon it is known
-    by.
-    """
+    """Return the largest loss that an event's curve states; by default the epsilon of its claim."""
     curve, claim = event.curve, event.claims.approximate
     if type(curve).largest_loss is not PrivacyCurve.largest_loss:
         return curve.largest_loss(direction)

@@ -49,7 +49,7 @@ class Exact:
 
     @classmethod
     def of(cls, integers: ArrayLike, exponent: int) -> Self:
-        """Integers of up to 92 bits, or integers that floats of up to 2^53 hold.
+        """Create exact sums of integers: of up to 92 bits, or of up to 2^53 if floats hold them.
 
         Args:
             integers: Of numpy's types; or Python's own, as an array of objects.
@@ -102,7 +102,7 @@ class Exact:
         return Exact(high=high, low=low & _LOW, exponent=self.exponent)
 
     def times(self, factor: int) -> Exact:
-        """Return every number times a public integer below 2^31 in size.
+        """Multiply every number by a public integer below 2^31 in size.
 
         Raises:
             OverflowError: an entry leaves 92 bits.
@@ -134,9 +134,7 @@ class Exact:
         return [(high << _BITS) + low for high, low in pairs]
 
     def floats(self) -> NDArray[np.float64]:
-        """Return every number rounded to the nearest float, once, ties to even; huge ones
-        infinite.
-        """
+        """Round every number once to the nearest float, ties to even; huge ones become infinite."""
         if -_NORMAL < self.exponent < _NORMAL and bool((np.abs(self.high) <= _FLOATS).all()):
             # both limbs are doubles, so that their sum rounds once; a power of two does not round
             return np.asarray(np.ldexp(np.ldexp(self.high, _BITS) + self.low, self.exponent))
@@ -144,7 +142,7 @@ class Exact:
         return values.reshape(self.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """`floats`, for whatever takes arrays."""
+        """Return `floats`, for functions that take arrays."""
         return self.floats() if dtype is None else self.floats().astype(dtype)
 
     def in_units(self, exponent: int) -> NDArray[Any]:
@@ -172,7 +170,7 @@ class Exact:
 
 
 def _nearest(integer: int, exponent: int) -> int:
-    """integer * 2^exponent to the nearest integer, ties to even."""
+    """Round integer * 2^exponent to the nearest integer, ties to even."""
     if exponent >= 0:
         return integer << exponent
     floor, remainder = integer >> -exponent, integer & ((1 << -exponent) - 1)
@@ -182,7 +180,7 @@ def _nearest(integer: int, exponent: int) -> int:
 
 
 def _float(integer: int, exponent: int) -> float:
-    """Correctly rounded, subnormal or not."""
+    """Return integer * 2^exponent, correctly rounded, subnormal or not."""
     ratio = Fraction(integer) * Fraction(2) ** exponent
     try:
         # A quotient of two integers is rounded once by Python, to the nearest double.

@@ -111,9 +111,7 @@ class QueryGuarantee:
         }
 
     def clause(self) -> str:
-        """Return what holds, in English and without names: queries of which the same holds share
-        it.
-        """
+        """Return the guarantee of a query in English, without names: equal ones share a clause."""
         statistic = f"the statistic is {self.statistic}"
         if self.statistic is Statistic.ALLOWANCE:
             statistic = (
@@ -153,7 +151,7 @@ class Recorded:
     left: str
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready data, from which `of` makes it again."""
+        """Return JSON-ready data, from which `of` rebuilds the object."""
         return {
             "ledger": self.ledger,
             "entry": self.entry,
@@ -171,7 +169,7 @@ class Recorded:
         return cls(**{**data, "assumptions": tuple(data["assumptions"])})
 
     def sentence(self, digits: int = _ON_DISK) -> str:
-        """Which entry of the ledger the run is, and what the ledger promises, in English."""
+        """Return a sentence that names the run's entry in the ledger and the ledger's promise."""
         clause = f" and the assumptions {', '.join(self.assumptions)}" if self.assumptions else ""
         promise = differentially_private(self.epsilon, self.delta, digits)
         return (
@@ -248,7 +246,7 @@ class Guarantee(Shown):
         return Status.CONDITIONAL if self.basis.assumptions else Status.PROVED
 
     def with_provenance(self, **changes: Any) -> "Guarantee":
-        """Return the same claim with fields of its provenance changed; `voided` leaves no claim."""
+        """Return the same claim with changed fields of its provenance; `voided` leaves no claim."""
         return attrs.evolve(self, provenance=attrs.evolve(self.provenance, **changes))
 
     def to_dict(self) -> dict[str, Any]:
@@ -306,9 +304,7 @@ class Guarantee(Shown):
         )
 
     def claim(self, digits: int = _ON_DISK) -> str:
-        """Return the definition in words with both numbers rounded up, or that there is no
-        guarantee.
-        """
+        """State the definition in words, both numbers rounded up, or that there is no guarantee."""
         if self.status is Status.NONE:
             return f"NOT PRIVATE: {self.provenance.voided}. No guarantee of any kind is made."
         condition = ""
@@ -324,7 +320,7 @@ class Guarantee(Shown):
         )
 
     def _arithmetic(self) -> list[str]:
-        """Return one sentence for all queries of which the same holds."""
+        """Return one sentence for each set of queries with the same guarantee."""
         names: dict[str, list[str]] = {}
         for planned_query in self.basis.queries:
             names.setdefault(planned_query.clause(), []).append(
@@ -336,7 +332,7 @@ class Guarantee(Shown):
         ]
 
     def covers(self) -> str:
-        """Return what of the run is covered, in words."""
+        """Describe which outputs of the run the guarantee covers."""
         if self.release is ReleaseKind.FUNCTION:
             return "all answers of one oracle together, to questions chosen without the records,"
         return "the files in public/"
@@ -353,14 +349,14 @@ class Payer(Protocol):
 
 
 def wrapped(*parts: str) -> str:
-    """Paragraphs of at most 88 columns; an empty part is none."""
+    """Wrap paragraphs to at most 88 columns, and leave out empty ones."""
     return "\n\n".join(
         textwrap.fill(part, width=88, break_long_words=False) for part in parts if part
     )
 
 
 def listing(names: Sequence[str]) -> str:
-    """The first names of several, and how many more there are."""
+    """List the first names of several, and count the others."""
     more = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
@@ -373,5 +369,5 @@ def differentially_private(epsilon: float, delta: float, digits: int) -> str:
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
-    """So many digits, rounded up, so that the text never claims less than the number."""
+    """Format a number to so many digits, rounded up, so that the text never claims less than it."""
     return in_digits(value, digits, direction=1)

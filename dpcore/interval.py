@@ -57,7 +57,7 @@ class NoiseDistribution(ABC):
 
     @abstractmethod
     def quantile(self, miss: float) -> float:
-        """w with P(|noise| > w) <= miss, the least one up to a step of a grid."""
+        """Return w with P(|noise| > w) <= miss, the least one up to a step of a grid."""
 
     def over(self, weight: float) -> Self:
         """Return the distribution of the noise once the number is divided by `weight` > 0."""
@@ -67,7 +67,7 @@ class NoiseDistribution(ABC):
         return scaled_distribution
 
     def within(self, miss: float) -> float:
-        """Return how far a release lies from the truth at most, but for a probability of `miss`."""
+        """Return the distance that a release's error exceeds with probability `miss` at most."""
         return self.quantile(miss) + self.rounding
 
 
@@ -131,7 +131,7 @@ class LaplaceDistribution(NoiseDistribution):
         return math.sqrt(2.0) * self.scale
 
     def quantile(self, miss: float) -> float:
-        """scale log(1/miss); on a grid the least w with 2 q^(w+1)/(1+q) <= miss."""
+        """Return scale log(1/miss); on a grid the least w with 2 q^(w+1)/(1+q) <= miss."""
         if not self.step:
             return max(0.0, self.scale * math.log(1 / miss) * _ROUND_UP)
         steps = self.scale / self.step
@@ -164,8 +164,9 @@ class TabulatedDistribution(NoiseDistribution):
         return self.deviation * self.step
 
     def quantile(self, miss: float) -> float:
-        """Return the least tabulated w with P(|noise| > w) <= miss, in its repetition of the last
-        part.
+        """Return the least w with P(|noise| > w) <= miss, by the table and its periodic repetition.
+
+        The last part of the table repeats.
         """
         repeats = 0
         if self.beyond[-1] > miss:
@@ -201,13 +202,11 @@ class ChoiceDistribution(NoiseDistribution):
         return self.scale * (1 + math.log(self.candidates))
 
     def quantile(self, miss: float) -> float:
-        """scale log(B/miss), rounded up: the bound above, solved for w."""
+        """Return scale log(B/miss), rounded up: the bound above, solved for w."""
         return self.scale * math.log(self.candidates / miss) * _ROUND_UP
 
 
 def apart(miss: float, count: int) -> float:
-    """Return what each of `count` independent intervals may miss, so that all hold together but for
-    `miss`.
-    """
+    """Return the error rate of each of `count` independent intervals with joint rate `miss`."""
     # 1 - (1 - miss)^(1/count), without the cancellation where `miss` is small.
     return -math.expm1(math.log1p(-miss) / count)

@@ -82,7 +82,7 @@ class Published(Protocol):
     class of its own, whose arrays have names."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything fitted, by name; what `model.npz` holds."""
+        """Return everything fitted, by name: the contents of `model.npz`."""
 
 
 @runtime_checkable
@@ -90,7 +90,10 @@ class Model(Published, Protocol):
     """Predictions, and the arrays that determine them."""
 
     def predict(self, table: Table) -> NDArray[Any]:
-        """Predictions in the file's units, clipped to the label range, or classes. Shape (n,)."""
+        """Return predictions in the file's units, clipped to the label range, or classes.
+
+        Shape (n,).
+        """
 
 
 @runtime_checkable
@@ -98,7 +101,7 @@ class ScoringModel(Model, Protocol):
     """A model that predicts from encoded columns too."""
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Centred predictions before any clipping, shape (n,), of rows of shape (n, p)."""
+        """Return centred predictions before any clipping, shape (n,), of rows of shape (n, p)."""
 
 
 @runtime_checkable
@@ -106,7 +109,7 @@ class ProbabilityModel(Model, Protocol):
     """A model of classes that says how likely each of them is."""
 
     def probabilities(self, table: Table) -> NDArray[np.float64]:
-        """Of every class, in the order in which they are declared; shape (n, classes)."""
+        """Return the probability of every class, in declared order; shape (n, classes)."""
 
 
 @runtime_checkable
@@ -138,11 +141,11 @@ class Transformer(Published, Protocol):
         """Return the new columns of each row, finite; shape (n, len(column_names()))."""
 
     def column_names(self) -> tuple[str, ...]:
-        """Of the new columns, in order."""
+        """Return the names of the new columns, in order."""
 
 
 def published_kinds(learner: Any) -> tuple[type[Any], ...]:
-    """Return all that a learner, or its class, declares of what it publishes."""
+    """Return all kinds that a learner, or its class, declares that it publishes."""
     kinds = learner.publishes
     return kinds if isinstance(kinds, tuple) else (kinds,)
 
@@ -178,10 +181,15 @@ class AnyLearner(ABC):
 
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """Everything it may ask, each at most `at_most` times. Pure in `public`."""
+        """Return every query that the learner may ask, each at most `at_most` times.
+
+        Pure in `public`.
+        """
 
     def cut_columns(self, domain: Domain) -> tuple[str, ...]:
-        """Ranges whose numbers it compares with public edges (`dpcore.encoding.columns.cells_of`).
+        """Return the ranges whose numbers the learner compares with public edges.
+
+        `dpcore.encoding.columns.cells_of` compares them.
 
         Records behind an engine hold the numbers of these only next to what is encoded.
         """
@@ -190,8 +198,7 @@ class AnyLearner(ABC):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """Return how wide its confidence intervals will be, one sentence each: known before any
-        record is read.
+        """Predict the widths of confidence intervals, one sentence each, before any record is read.
 
         Args:
             noise_distributions: The calibrated noise of its queries, by name, where mechanisms
@@ -202,8 +209,7 @@ class AnyLearner(ABC):
     def relative_half_width(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """Return its widest half-width as a proportion of the range that the number can have by
-        declared facts.
+        """Return the widest half-width, relative to the range of its number by declared facts.
 
         Args:
             noise_distributions: As for `forecast`.
@@ -216,7 +222,9 @@ class AnyLearner(ABC):
     def least_records(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """Below about how many records what it publishes says nothing, by public facts only.
+        """Return the approximate number of records below which the results are meaningless.
+
+        It follows from public facts only.
 
         Where there are surely fewer, a run is refused before anything is charged, unless that is
         accepted. No claim rests on it.
@@ -233,7 +241,7 @@ class AnyLearner(ABC):
     def statistic(
         self, query: Any, records: Records, public: Public, secret: LearnerRandomness
     ) -> Any:
-        """PRIVATE, pure: the value of `query` (with its `args`) on the records, before any noise.
+        """PRIVATE, pure: return the value of `query` (with its `args`) before any noise.
 
         Returns:
             An array of the query's shape, or an `Exact` sum of it; of a function an `Expansion`.
@@ -245,19 +253,19 @@ class Learner(AnyLearner):
 
     @abstractmethod
     def start(self, public: Public) -> State:
-        """The state before the first answer."""
+        """Return the state before the first answer."""
 
     @abstractmethod
     def ask(self, state: State) -> Query | None:
-        """The next ask: a planned query with only `args` set; None when finished."""
+        """Return the next query, a planned one with only `args` set; None when finished."""
 
     @abstractmethod
     def update(self, state: State, answer: Answer) -> State:
-        """The state after one more answer."""
+        """Return the state after one more answer."""
 
     @abstractmethod
     def model(self, state: State) -> Published:
-        """The published model, or tables, once `ask` has returned None."""
+        """Return the published model, or tables, once `ask` has returned None."""
 
 
 def promises(learner: AnyLearner | type[AnyLearner], kind: type[Any]) -> bool:
@@ -271,8 +279,6 @@ def promises(learner: AnyLearner | type[AnyLearner], kind: type[Any]) -> bool:
 
 
 def describe_kinds(learner: AnyLearner | type[AnyLearner]) -> str:
-    """Return what a learner declares that it publishes, in words: `tables`, or the names of
-    classes.
-    """
+    """Describe what a learner declares that it publishes: `tables`, or the names of classes."""
     names = [kind.__name__ for kind in published_kinds(learner) if kind is not Published]
     return " and ".join(names) or "tables"

@@ -26,7 +26,7 @@ _LARGEST_INTEGER = 1 << 53
 
 
 def free(*, validator: Callable[[Any, Any, Any], None]) -> Any:
-    """Return the one field of a mechanism that a spec may leave out, so that it is calibrated.
+    """Declare the one field of a mechanism that a spec may leave out, so that it is calibrated.
 
     Its annotation is the type that it has once it is calibrated: `noise_scale: float = free(...)`.
     Until then it is None, and the mechanism answers `at` only: whatever computes with
@@ -186,16 +186,14 @@ class AnyMechanism(ABC):
         """
 
     def refusal(self, query: Query) -> str:
-        """Why it cannot release every value that a query states, or empty.
+        """Explain why the mechanism cannot release every value that a query states; or empty.
 
         Asked when a plan is priced: what fails must not depend on records.
         """
         return ""
 
     def noise_distribution(self, query: Query, sensitivity: Any) -> NoiseDistribution | None:
-        """Return the distribution of the noise on each coordinate, for confidence intervals; None
-        where it states none.
-        """
+        """Return the law of each coordinate's noise, for confidence intervals; None if unstated."""
         return None
 
     @abstractmethod
@@ -204,7 +202,7 @@ class AnyMechanism(ABC):
 
     @abstractmethod
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """Return what one query may cost, for the sensitivity's adjacency.
+        """Return the privacy event of one query, for the sensitivity's adjacency.
 
         Args:
             moved: How far apart the statistics of the two datasets are at most, where that is less
@@ -231,13 +229,11 @@ class Mechanism(AnyMechanism):
         """
 
     def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
-        """PRIVATE: return what releases of `value` spread around, for the operator's comparison
-        only.
-        """
+        """PRIVATE: return the centre of releases of `value`, for the operator's comparison only."""
         return value
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """`release` for every query of one planned query, bit for bit.
+        """Prepare the release of every query of one planned query, equal to `release` bit for bit.
 
         A mechanism overrides it to compute once what the plan by itself determines: a grid, a
         sampler's tables. It holds nothing that depends on a value or on noise.
@@ -260,8 +256,7 @@ class _Each:
 
 
 def coordinates(value: NDArray[Any], query: Query) -> NDArray[np.float64]:
-    """Return the statistic's real coordinates, flat, after the checks that every release begins
-    with.
+    """Check a statistic as every release begins, and return its real coordinates, flat.
 
     Accepts any numeric dtype and memory order. No message shows a value.
 
@@ -298,7 +293,7 @@ def coordinates(value: NDArray[Any], query: Query) -> NDArray[np.float64]:
 
 
 def summed(value: NDArray[Any] | Exact, query: Query) -> NDArray[np.float64] | Exact:
-    """Return an exact sum as it is, of the right shape; `coordinates` of everything else.
+    """Return an exact sum unchanged, of the right shape; `coordinates` of every other value.
 
     Raises:
         ContractError: as for `coordinates`.
@@ -309,8 +304,7 @@ def summed(value: NDArray[Any] | Exact, query: Query) -> NDArray[np.float64] | E
 
 
 def integers(value: NDArray[Any] | Exact, query: Query) -> NDArray[np.int64]:
-    """Return the coordinates of a statistic that claims to be integers, flat, after the same
-    checks.
+    """Check a statistic that claims to be integers, and return its coordinates, flat.
 
     An exact sum is clamped to 2^53, which moves no two values apart.
 
@@ -336,7 +330,7 @@ def integers(value: NDArray[Any] | Exact, query: Query) -> NDArray[np.int64]:
 
 
 def finite(released: NDArray[np.float64], query: Query) -> NDArray[np.float64]:
-    """`released`, if no float operation on the way overflowed.
+    """Return `released` if no float operation on the way overflowed.
 
     Raises:
         ReleaseError: one did; nothing is released.
@@ -348,9 +342,7 @@ def finite(released: NDArray[np.float64], query: Query) -> NDArray[np.float64]:
 
 
 def to_real(value: NDArray[Any]) -> NDArray[np.float64]:
-    """Return all real coordinates of a statistic, flat: a complex entry is two of them
-    (isometric).
-    """
+    """Return the real coordinates of a statistic, flat; a complex entry gives two (an isometry)."""
     if np.iscomplexobj(flat := np.ascontiguousarray(value).reshape(-1)):
         return flat.astype(np.complex128, copy=False).view(np.float64)
     return flat.astype(np.float64)

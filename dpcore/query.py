@@ -48,7 +48,7 @@ class Reads(enum.Enum):
     """All records at once, in one memory."""
 
     def describe(self) -> str:
-        """Return what it is, and what it needs."""
+        """Describe how records are read, and what that requires."""
         needs = "any number of records, in blocks" if self.in_blocks else "all records in memory"
         return f"{self.value}: {needs}"
 
@@ -186,9 +186,7 @@ class Query:
             raise ParameterError("Query", "l1, l2 and linf, distance among them", "norms", listed)
 
     def moved(self, length: float) -> float:
-        """Return how far all answers move together where each sum that a record is in moves
-        `length`.
-        """
+        """Bound the change of all answers if each sum that holds a record changes by `length`."""
         return length
 
     @property
@@ -198,7 +196,7 @@ class Query:
         return 2 * size if self.field == "complex" else size
 
     def with_args(self, args: Mapping[str, Any] | None) -> Self:
-        """Return the same query as one query, with its public arguments: a new object.
+        """Return one query of this planned query: a new object with its public arguments.
 
         Cheaper than `attrs.evolve`: no other field is looked at again.
         """
@@ -210,7 +208,10 @@ class Query:
         return query
 
     def unfit(self, value: Any) -> str:
-        """Why a private value is not what is asked for, or empty. It may say of records."""
+        """Explain why a private value does not fit the query; empty if it does.
+
+        The text may reveal records.
+        """
         array = np.asarray(value)
         if array.shape != self.shape:
             return f"shape {array.shape} instead of {self.shape}"
@@ -227,11 +228,11 @@ class Query:
         return ""
 
     def aligned(self, before: Any, after: Any) -> tuple[Any, Any]:
-        """Two values in a form in which their distance can be measured; here as they are."""
+        """Return two values in a form in which their distance can be measured; here unchanged."""
         return before, after
 
     def nothing(self) -> Any:
-        """Return what represents a failed computation where a bound covers that: zeros."""
+        """Return the stand-in for a failed computation that a bound covers: zeros."""
         return np.zeros(self.shape, dtype=self.dtype)
 
     @property
@@ -302,8 +303,10 @@ class SumQuery(Query):
             )
 
     def moved(self, length: float) -> float:
-        r"""`length` times :math:`\sqrt{\sum_i k_i^2}`, rounded up: a record is in one of the sums
-        that enter an answer."""
+        r"""Return `length` times :math:`\sqrt{\sum_i k_i^2}`, rounded up.
+
+        A record is in one of the sums that enter an answer.
+        """
         if self.bands is None:
             return length
         # Integers decide: the root of 2^40 times the sum of squares, and one more, over 2^20.

@@ -58,12 +58,10 @@ class _Source(Protocol):
     """Where words come from. How many, at least, a request takes is the caller's business."""
 
     def take(self, count: int) -> NDArray[np.uint64]:
-        """Return the next words: exactly `count` of them or, from a source of blocks, any number >
-        0.
-        """
+        """Return the next words: exactly `count`, or from a source of blocks any number > 0."""
 
     def by_place(self) -> Words:
-        """All words from the start, by their places."""
+        """Return all words from the start, by their positions."""
 
 
 class _Shake:
@@ -93,7 +91,7 @@ class Words(ABC):
 
     @abstractmethod
     def at(self, first: int, count: int) -> NDArray[np.uint64]:
-        """Words first, ..., first + count - 1 of the stream, counted from 0. Shape (count,)."""
+        """Return words first, ..., first + count - 1 of the stream, from 0, shape (count,)."""
 
 
 @attrs.frozen(repr=False)
@@ -192,7 +190,9 @@ class Stream:
         self._buffer: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """The next `count` independent uniform 64-bit words, shape (count,), maybe read-only.
+        """Return the next `count` independent uniform 64-bit words, shape (count,).
+
+        The array may be read-only.
 
         However requests are cut into pieces, the words are the same.
         """
@@ -207,13 +207,13 @@ class Stream:
         return np.concatenate(parts) if len(parts) > 2 or parts[0].size else parts[-1]
 
     def uniform(self, shape: int | Sequence[int]) -> NDArray[np.float64]:
-        """Uniform draws from the open interval (0, 1), 53 bits each."""
+        """Draw uniformly from the open interval (0, 1), 53 bits each."""
         words = self.words(_size(shape)) >> np.uint64(11)
         draws = (words.astype(np.float64) + 0.5) * 2.0**-53  # the last of them would round to 1
         return np.minimum(draws, 1 - 2.0**-53).reshape(shape)
 
     def normal(self, shape: int | Sequence[int]) -> NDArray[np.float64]:
-        """Standard normal draws by inversion: one sign bit and 63 bits of half-tail each.
+        """Draw standard normal numbers by inversion: one sign bit and 63 bits of half-tail each.
 
         Real arithmetic: the low bits of a float sum with such a draw are not protected
         (Mironov 2012), and tails beyond about 9.2 standard deviations are never drawn.
@@ -224,8 +224,7 @@ class Stream:
         return (-sign * scipy.special.ndtri(np.minimum(half_tail, 0.5))).reshape(shape)
 
     def permutation(self, count: int) -> NDArray[np.intp]:
-        """Return a uniform order of range(count), by sorting 64-bit words; words that tie are drawn
-        again.
+        """Draw a uniform order of range(count) by sorting 64-bit words; draw again if words tie.
 
         Given that no two are equal, every order is equally likely.
         """
@@ -251,8 +250,7 @@ class Stream:
                 return places
 
     def generator(self) -> np.random.Generator:
-        """Return a numpy generator seeded with 256 bits of this stream, for draws that no claim
-        needs.
+        """Return numpy's generator, seeded with 256 bits of this stream, for draws outside claims.
 
         PCG64DXSM is not cryptographic, and numpy may change its streams between versions: noise
         and published features use the methods above.
@@ -285,7 +283,7 @@ class PublicRandomness:
         object.__setattr__(self, "_latest", [])
 
     def once(self, recipe: tuple[object, ...], make: Callable[[], Made]) -> Made:
-        """Return what `make` draws from these coins: once for calls in a row with the same recipe.
+        """Return what `make` draws from this randomness: once for calls in a row with one recipe.
 
         Only the latest is kept; it is shared, so that no one may change it.
 
@@ -302,14 +300,12 @@ class PublicRandomness:
         return result
 
     def again(self) -> PublicRandomness:
-        """Return the same randomness, no draw remembered: for another run, or the other side of
-        one.
-        """
+        """Return the same randomness without cached draws: for another run, or its other side."""
         return PublicRandomness(self.key)
 
     @classmethod
     def draw(cls) -> PublicRandomness:
-        """Randomness with a fresh key from the operating system."""
+        """Create randomness with a fresh key from the operating system."""
         return cls(secrets.randbits(_PUBLIC_KEY_BITS))
 
     def stream(self, name: str) -> Stream:
@@ -384,12 +380,12 @@ class SecretRandomness(SingleUse):
 
     @classmethod
     def draw(cls) -> SecretRandomness:
-        """256 fresh bits from the operating system: new noise in every run."""
+        """Create randomness from 256 fresh bits of the operating system: new noise in every run."""
         return cls(secrets.token_bytes(32), secure=True)
 
     @classmethod
     def rehearsal(cls, seed: int) -> SecretRandomness:
-        """Known randomness, for rehearsals and tests: whatever they release is not private."""
+        """Create known randomness for rehearsals and tests: nothing released with it is private."""
         return cls(f"rehearsal {seed}".encode(), secure=False)
 
     def runtime(self, name: str) -> Stream:
@@ -397,7 +393,7 @@ class SecretRandomness(SingleUse):
         return self._stream((Role.RUNTIME.value, name))
 
     def sampling(self, release: int, query: str, number: int) -> Stream:
-        """Return what draws the records of one query, or their order: the runtime's only."""
+        """Return the stream that samples or orders the records of one query; runtime only."""
         # Release, query and number of the ask: no two queries share a stream.
         return self._stream((Role.RUNTIME.value, "sampling", release, query, number))
 

@@ -19,7 +19,7 @@ Derived = TypeVar("Derived")
 
 
 def unwritable(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the same numbers as an array that can never be made to write to them."""
+    """Return the same numbers as an array that can never be made writable."""
     buffer: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
     # numpy's own flag can be set back; a read-only buffer cannot.
     return np.asarray(memoryview(buffer).toreadonly())
@@ -39,7 +39,7 @@ class LaterFeatures:
     _made: dict[tuple[int, int], NDArray[np.float64]] = attrs.field(factory=dict, init=False)
 
     def columns(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Columns from `start` on, before `stop`: of the first span that has them."""
+        """Return columns from `start` on, before `stop`, of the first span that has them."""
         span = next(pair for pair in self.makers if pair[0] <= start and stop <= pair[1])
         if span not in self._made:
             # A private function runs, whose own failures may count as zeros; this is none of them.
@@ -92,7 +92,7 @@ class PublicRecords:
     records: "Records"
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """`features` of shape (n, width), and `labels` of shape (n,)."""
+        """Return `features` of shape (n, width), and `labels` of shape (n,)."""
         return {"features": self.records.features, "labels": self.records.labels}
 
 
@@ -105,7 +105,7 @@ class Keeper(Protocol):
     """Where what is derived from a block is kept, if not in memory."""
 
     def derived(self, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
-        """Return what `make` computes, kept by `key` as `Records.derived` keeps it."""
+        """Return what `make` computes, cached under `key` as in `Records.derived`."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -164,7 +164,7 @@ class Records:
         return self.columns(0, self._features.shape[1])
 
     def columns(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Encoded columns from `start` on, before `stop`: a session makes no others for it."""
+        """Return encoded columns from `start` on, before `stop`: a session encodes no others."""
         return _columns(self._features, start, stop)
 
     @property
@@ -175,9 +175,7 @@ class Records:
         return np.hstack([np.zeros((len(self), 0)), *columns])
 
     def numbers_of(self, name: str) -> NDArray[np.float64] | None:
-        """Return the numbers of one declared range, shape (n_records,); None where it is encoded by
-        itself.
-        """
+        """Return a declared range's numbers, shape (n_records,); None if encoded by itself."""
         if name not in self.number_names:
             return None
         place = self.number_names.index(name)
@@ -197,8 +195,7 @@ class Records:
         )
 
     def blocks(self, rows: int) -> tuple["Records", ...]:
-        """Return the records in pieces of at most `rows`, none if there are none; views, not
-        copies.
+        """Return the records in views of at most `rows`, not copies; none if there are no records.
 
         The same pieces at every call, so that each keeps what is `derived` from it.
         """
@@ -212,8 +209,9 @@ class Records:
         return self._pieces[rows]
 
     def fold(self, part: Callable[["Records"], Folded], zero: Folded, rows: int) -> Folded:
-        """Return the sum of `part` over blocks of at most `rows` records: one after the other here,
-        in any order and in many places behind an engine.
+        """Return the sum of `part` over blocks of at most `rows` records.
+
+        Blocks follow one after the other here; behind an engine, in any order and on many machines.
 
         Args:
             part: What a block adds; additive, and pure.
@@ -222,12 +220,11 @@ class Records:
         return functools.reduce(added, map(part, self.blocks(rows)), zero)
 
     def singles(self) -> Iterator["Records"]:
-        """Return every record in a fresh copy of its own."""
+        """Yield every record as a fresh copy of its own."""
         return (self.take(np.array([row])) for row in range(len(self)))
 
     def derived(self, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
-        """Return what `make` computes from these records: once for asks in a row with the same
-        `key`.
+        """Return what `make` computes from these records: once for queries in a row with one `key`.
 
         It is as private as the records, and lives no longer than they do. Only the latest is kept.
 

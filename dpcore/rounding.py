@@ -46,17 +46,17 @@ def down(value: Numbers, *, roundings: int) -> Numbers:
 
 
 def half_square(value: float) -> float:
-    """x^2/2 to one rounding; at least 2^-1000 where x > 0, since small squares are no doubles."""
+    """Return x^2/2 to one rounding; at least 2^-1000 if x > 0, as small squares are no doubles."""
     return max(0.5 * value * value, 2.0**-1000) if value > 0 else 0.0
 
 
 def gamma(roundings: float) -> float:
-    """gamma_n = n u / (1 - n u): the relative error of a sum or product of n roundings."""
+    """Return gamma_n = n u / (1 - n u): the relative error of a sum or product of n roundings."""
     return roundings * UNIT / (1 - roundings * UNIT)
 
 
 def _margin(roundings: int) -> float:
-    """m above."""
+    """Return m above."""
     assert 0 < roundings <= _MOST, "a count of roundings is public and small"
     # 2^k is the least power of two above n + 1, so at least n + 2.
     return (1 << (roundings + 1).bit_length()) * UNIT

@@ -43,7 +43,7 @@ class Sampling(ABC):
 
     @abstractmethod
     def refusal(self, adjacency: Adjacency) -> str:
-        """Why no claim can be made for a relation, or empty."""
+        """Explain why no claim can be made for a relation; empty if one can."""
 
     def charged(self, query_count: int) -> int:
         """Bound in how many of so many asks a record takes part."""
@@ -76,7 +76,7 @@ class Poisson(Sampling):
         need_field(self.probability > 0, self, "probability", "a probability in (0, 1]")
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """Empty for add/remove; for replacements, that Poisson sampling is not for them."""
+        """Return nothing for add/remove; for replacements, that `Poisson` does not cover them."""
         return "" if adjacency.membership else "Poisson sampling is for add_remove"
 
 
@@ -109,7 +109,7 @@ class Cyclic(Sampling):
         need_field(self.probability > 0, self, "probability", "a probability in (0, 1]")
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """Empty for add/remove; for replacements, that only sums are for them."""
+        """Return nothing for add/remove; for replacements, that `Cyclic` does not cover them."""
         return "" if adjacency.membership else "Cyclic sampling is for add_remove"
 
     def charged(self, query_count: int) -> int:
@@ -138,7 +138,7 @@ class WithoutReplacement(Sampling):
         need_field(self.size <= self.records, self, "size", f"a size of at most {self.records}")
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """Empty for replacements; for add/remove, that the number must be public."""
+        """Return nothing for replacements; for add/remove, that the number must be public."""
         return "" if adjacency.replaces else "a subset of fixed size needs a public number"
 
 
@@ -158,5 +158,5 @@ class Order(Sampling):
     steps: int = attrs.field(validator=positive_integer)
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """For add/remove: where a record is depends on how many there are."""
+        """Return nothing for replacements; for add/remove, that the record count must be public."""
         return "" if adjacency.replaces else "an order of rows needs a public number of records"

@@ -144,7 +144,7 @@ class AnySensitivity(ABC):
     derivation: _Derivation | None = attrs.field(default=None, eq=False, repr=False)
 
     def derived(self, tree: Mapping[str, Any]) -> Self:
-        """Return the same bound with the rules by which its figures follow, without errors."""
+        """Return the same bound with the rules that derive its figures, without errors."""
         return attrs.evolve(self, derivation=_Derivation(tree, self._stated))
 
     def taken(self, owners: Mapping[str, str]) -> Self:
@@ -186,10 +186,10 @@ class AnySensitivity(ABC):
 
     @abstractmethod
     def plain(self) -> float | dict[str, Any]:
-        """Return the figures that say it from another sensitivity, as JSON-ready data."""
+        """Return the figures that distinguish it from another sensitivity, as JSON-ready data."""
 
     def in_norm(self, distance: Distance, size: int) -> Self | None:
-        """Return what it says in another norm, of statistics with `size` real coordinates.
+        """Convert the bound to another norm, for statistics with `size` real coordinates.
 
         Returns:
             None where nothing is proved there.
@@ -247,11 +247,11 @@ class Sensitivity(AnySensitivity):
         return self.unit
 
     def plain(self) -> float:
-        """`value`: the bound without solver errors."""
+        """Return `value`: the bound without solver errors."""
         return self.value
 
     def in_norm(self, distance: Distance, size: int) -> Self | None:
-        """Return the same claim, every length times what `conversion` says, rounded up.
+        """Return the same claim, every length times the constant of `conversion`, rounded up.
 
         The range is a difference of two entries, which is the same number in every norm.
         """
@@ -335,14 +335,14 @@ class HitDistribution:
         return self.atoms[-1]
 
     def shifted(self, distance: float) -> Self:
-        """Return every atom larger by `distance` >= 0, rounded up."""
+        """Increase every atom by `distance` >= 0, rounded up."""
         if distance == 0.0:
             return self
         # Rounded up, towards more loss.
         return attrs.evolve(self, atoms=[up(a + distance, roundings=1) for a in self.atoms])
 
     def beyond(self, distance: float) -> float:
-        """Probability of a movement above `distance` >= 0, as the law states it."""
+        """Return the probability of a movement above `distance` >= 0, as the law states it."""
         return self.uncovered + math.fsum(
             weight for atom, weight in zip(self.atoms, self.weights, strict=True) if atom > distance
         )
@@ -381,7 +381,7 @@ class SensitivityDistribution(AnySensitivity):
         return self.moved.largest
 
     def plain(self) -> dict[str, Any]:
-        """Return its ends, its mean, and what is left to chance."""
+        """Return its ends, its mean, and the probability that no atom covers."""
         distribution = self.distribution
         return {
             "law": len(distribution.atoms),

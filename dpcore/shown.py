@@ -20,8 +20,10 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
-    """Return a number as text with so many significant digits, and without them all only below
-    10^6.
+    """Format a number to so many significant digits, without an exponent only below 10^6.
+
+    A dash represents a number that is not known, and who prints it says why; `no end` an infinite
+    one.
 
     What is no number is a dash, and who prints it says why; what is infinite has no end.
 
@@ -43,7 +45,7 @@ def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
 
 
 def digits_within(low: float, high: float, minimum: int = 4) -> int:
-    """Return how many significant digits distinguish what lies in an interval: `minimum`, or more.
+    """Return how many significant digits distinguish the points of an interval: at least `minimum`.
 
     The last one is that of the half-width's first digit: 2015.48 where that is 0.04.
     """
@@ -54,7 +56,7 @@ def digits_within(low: float, high: float, minimum: int = 4) -> int:
 
 
 def interval_cells(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """A number and the ends of its interval, these rounded outwards, by the digits it allows."""
+    """Format a number and the ends of its interval, rounded outwards, by the digits it allows."""
     digits = digits_within(low, high)
     low_end, high_end = (in_digits(x, digits, direction=d) for x, d in ((low, -1), (high, 1)))
     return in_digits(value, digits), low_end, high_end
@@ -104,14 +106,17 @@ class Shown:
     __slots__ = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Each class has the method of its own: IPython takes a class's own `__repr__` before a
-        base's `_repr_pretty_`."""
+        """Give each class the method as its own.
+
+        IPython takes a class's own `__repr__` before a base's `_repr_pretty_`.
+        """
         super().__init_subclass__(**options)
         cls._repr_pretty_ = Shown._repr_pretty_  # type: ignore[method-assign]
 
     def shown_summary(self) -> Summary:
-        """Return what a notebook shows of it: public facts only. A class of a plugin writes its
-        own.
+        """Return the summary that a notebook shows: public facts only.
+
+        A plugin's class writes its own.
 
         Raises:
             ContractError: there is none for its class.
@@ -121,7 +126,7 @@ class Shown:
         return show(self)
 
     def text(self) -> str:
-        """Return what a terminal shows of it, as plain text."""
+        """Return the summary that a terminal shows, as plain text."""
         return self.shown_summary().text()
 
     def _repr_html_(self) -> str:

@@ -17,7 +17,7 @@ INSTALL = "pip install . ./plugins/*"
 
 
 def missing(subject: str, plugin: str) -> str:
-    """Return one line that says which distribution brings something, and how it is installed."""
+    """Return one line that names the distribution that brings something, and how to install it."""
     return f"{subject} is brought by dpcore-{plugin}, which is not installed: {INSTALL} in a clone"
 
 

@@ -20,7 +20,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _process() -> tuple[int, int]:
-    """Return what no other process of this program's family is called."""
+    """Identify this process uniquely among those of this program's family."""
     return os.getpid(), len(_forks)
 
 

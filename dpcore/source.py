@@ -172,7 +172,7 @@ class Reading:
         return self.exact if self.exact is not None else self.limit
 
     def of_points(self, features: Iterable[str]) -> Reading:
-        """Return the same for a file of points, which holds no labels and any number of them."""
+        """Adapt the reading to a file of points, which holds no labels and any number of points."""
         # Points are public inputs to a model: they have no label and no declared number.
         columns = {name: self.columns[name] for name in features}
         return attrs.evolve(self, columns=columns, exact=None, limit=None)

@@ -118,7 +118,9 @@ class SummingLearner(Learner):
     def contributions(
         self, query: SumQuery, block: Records, public: Public
     ) -> NDArray[Any] | IntegerRows:
-        """PRIVATE, pure: what each record adds, before any clipping. Shape (rows, *query.shape).
+        """PRIVATE, pure: return what each record adds, before any clipping.
+
+        Shape (rows, *query.shape).
 
         Args:
             query: With its `args`.
@@ -129,14 +131,15 @@ class SummingLearner(Learner):
         """
 
     def block_rows(self, query: SumQuery) -> int:
-        """Most records of one block of a query: fewer where what each adds is large."""
+        """Return the most records that a block of a query holds: fewer if each adds much data."""
         return self.rows_at_once
 
     def of_persons(
         self, query: SumQuery, sums: NDArray[np.float64], public: Public
     ) -> NDArray[np.float64]:
-        """PRIVATE, pure: what each person adds, before it is clipped to `Sum.person`: by default
-        the sum of what their records add. Shape (persons, size).
+        """PRIVATE, pure: return what each person adds, before it is clipped to `Sum.person`.
+
+        By default the sum of what their records add. Shape (persons, size).
 
         Args:
             sums: Of each person's contributions, shape (persons, size).
@@ -149,7 +152,7 @@ class SummingLearner(Learner):
         return type(self).of_persons is not SummingLearner.of_persons
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE, pure: the sum of the block's contributions in the query's unit.
+        """PRIVATE, pure: return the sum of the block's contributions in the query's unit.
 
         An override is additive, and of one record never longer than `clip`: the author's proof.
         """
@@ -158,14 +161,13 @@ class SummingLearner(Learner):
         return sum_block(self, query, block, public)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """Public: what a server adds in place of `partial`; none where it has no words for it."""
+        """Return the public sums that a server adds in place of `partial`, if there are any."""
         return ()
 
     def from_tallies(
         self, query: SumQuery, sums: Sequence[NDArray[np.object_]], public: Public
     ) -> Exact:
-        """PRIVATE: return the sum of all records, from that of each tally: integers, by cell and
-        term.
+        """PRIVATE: return the sum of all records from each tally's integers, by cell and term.
 
         Args:
             sums: Shape (cells, terms), one for each of `tallies`; Python's integers.

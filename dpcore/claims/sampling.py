@@ -11,7 +11,7 @@ _NEARLY_TWICE = 1.9
 
 @singledispatch
 def amplify(sampling: Sampling, event: Event) -> Event:
-    """Return what a query costs whose mechanism by itself costs `event`.
+    """Return the cost of a query whose mechanism without sampling costs `event`.
 
     Raises:
         ContractError: the scheme's author registered no claim (`amplify.register`).
@@ -47,13 +47,13 @@ def _(sampling: Order, event: Event) -> Event:
 
 @singledispatch
 def amplify_sum(sampling: Sampling, event: Event, absent: Event) -> Event:
-    """Return what an ask for a sum costs, if `absent` is the cost of a record's not being seen."""
+    """Return the cost of a query for a sum, if `absent` is the cost of a record not being seen."""
     return amplify(sampling, event)
 
 
 @amplify_sum.register
 def _(sampling: Poisson, event: Event, absent: Event) -> Event:
-    """Under replacements the record is seen, or its replacement is, or neither.
+    """Return the cost under replacements: the record is seen, or its replacement is, or neither.
 
     A Gaussian that is about twice as far for a replacement is taken as exactly twice as far, if
     need be with more loss: then the curve is known exactly.

@@ -67,7 +67,10 @@ class PrivacyBudget:
 
     @classmethod
     def from_rho(cls, rho: float, delta: float) -> "PrivacyBudget":
-        """rho-zCDP, with the (epsilon, delta) it implies (Canonne, Kamath & Steinke 2020)."""
+        """Create a budget of rho-zCDP, with the (epsilon, delta) that it implies.
+
+        Source: Canonne, Kamath & Steinke (2020).
+        """
         need_positive("budget", rho=rho)
         need(0 < delta < 1, "budget", "a delta in (0, 1) next to rho", "delta", delta)
         epsilon = zcdp_to_epsilon(rho, delta)
@@ -75,8 +78,11 @@ class PrivacyBudget:
         return cls(epsilon=epsilon, delta=delta, rho=rho)
 
     def delta_with(self, gamma: float) -> float:
-        """Return what is left of delta next to a failure probability, rounded down: the two never
-        add up to more than `delta`. `delta` itself where gamma is 0.
+        """Return delta less a failure probability, rounded down: the two never exceed `delta`.
+
+        `delta` itself if gamma is 0.
+
+        `delta` itself if gamma is 0.
 
         Args:
             gamma: In [0, delta), itself a sum of floats whose rounding is one unit at most.

@@ -36,8 +36,7 @@ class Curve:
     epsilons: NDArray[np.float64]
 
     def found(self, alpha: float) -> float:
-        """Return the largest probability to detect one dataset, at a rate alpha of false
-        accusations.
+        """Return the largest probability of detecting one dataset at false-accusation rate alpha.
 
         Args:
             alpha: In [0, 1].

@@ -46,7 +46,7 @@ def pure_to_gdp(epsilon: float) -> float:
 
 
 def renyi_to_epsilon(orders: Array, divergence: Array, delta: float) -> float:
-    r"""Smallest epsilon that a Rényi curve implies at `delta`.
+    r"""Convert a Rényi curve to the smallest epsilon that it implies at `delta`.
 
     .. math:: \min_\alpha\; r(\alpha) + \log\frac{\alpha-1}{\alpha}
               - \frac{\log\delta + \log\alpha}{\alpha - 1}
@@ -77,7 +77,9 @@ def _implied_epsilons(orders: Array, divergence: Array, delta: float) -> Array:
 
 
 def zcdp_to_epsilon(rho: float, delta: float) -> float:
-    """Smallest epsilon that rho-zCDP implies at `delta`, by `renyi_to_epsilon` over a fine net.
+    """Convert rho-zCDP to the smallest epsilon that it implies at `delta`.
+
+    By `renyi_to_epsilon` over a fine net.
 
     Raises:
         ParameterError: `rho` is not finite and >= 0, or `delta` is outside (0, 1).
@@ -174,9 +176,7 @@ def _crossing(event: Event, direction: Direction, delta: float, *, lower: bool) 
 def _interpolated(
     event: Event, direction: Direction, delta: float, below: float, above: float
 ) -> tuple[float, float]:
-    """Return a narrower bracket of the upper end's crossing, or the given one where none is
-    proved.
-    """
+    """Narrow the bracket of the upper end's crossing; return the given one if none is proved."""
 
     def excess(epsilon: float) -> float:
         return math.log(max(event.curve.upper_at(epsilon, direction), 1e-300) / delta)

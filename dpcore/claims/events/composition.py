@@ -113,14 +113,12 @@ class ComposedEvent(Event, VectorCurve):
         )
 
     def largest_loss(self, direction: Direction) -> float | None:
-        """Return none: the largest loss is unlikely."""
+        """Return None: the largest loss is unlikely."""
         return None
 
 
 def _total(costs: list[float | None], counts: list[int], power: int = 1) -> float | None:
-    """Return the root of the sum of count * cost^power, rounded up; None where one event has no
-    cost.
-    """
+    """Return the root of the sum of count * cost^power, rounded up; None if a cost is missing."""
     known = [cost for cost in costs if cost is not None]
     if len(known) < len(counts):
         return None
@@ -129,5 +127,5 @@ def _total(costs: list[float | None], counts: list[int], power: int = 1) -> floa
 
 
 def repeated(event: Event, count: int) -> ComposedEvent:
-    """`count` applications of `event` as one event."""
+    """Combine `count` applications of `event` into one event."""
     return ComposedEvent(((event, count),))

@@ -22,7 +22,7 @@ _NEAR, _MOST_STEPS = 1e-7, 60  # of log(alpha - 1); delta moves by the square of
 
 
 def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Smallest delta that rho-zCDP implies at each epsilon >= 0.
+    """Return the smallest delta that rho-zCDP implies at each epsilon >= 0.
 
     The formula is that of `renyi_to_delta` with r(alpha) = alpha rho. Its logarithm has the slope
     (2 alpha - 1) rho - epsilon + log(1 - 1/alpha), which grows with alpha: the order is found by
@@ -51,7 +51,7 @@ def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float
 
 
 def _best_order(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log(alpha - 1) where delta is least; steps that leave their bracket halve it instead."""
+    """Find log(alpha - 1) that minimises delta; steps that leave their bracket halve it instead."""
     guess = np.log(np.maximum((epsilons - rho) / (2 * rho), 1e-12))
     # the accuracy of the order decides tightness only: any order gives a valid delta
     low = np.minimum(guess, 0.0) - 12.0
@@ -85,8 +85,9 @@ class ZcdpEvent(Event, TwoEnds):
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """Return what the claim implies, and from below the Gaussian's; the same in both
-        directions.
+        """Return the curve that the claim implies; from below, the Gaussian's.
+
+        Both directions are equal.
         """
         if lower:
             return gaussian_curve(epsilons, down(math.sqrt(2 * self.rho), roundings=3), lower=True)

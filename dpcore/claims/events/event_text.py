@@ -61,7 +61,7 @@ class EventField:
 
 @functools.cache
 def fields_of(event_class: type[Event]) -> tuple[EventField, ...]:
-    """Return what the constructor of an event takes, in its order.
+    """Return the arguments of an event's constructor, in order.
 
     Raises:
         ContractError: it is no attrs class.

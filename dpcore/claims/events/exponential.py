@@ -56,7 +56,7 @@ class ExponentialMechanismEvent(Event, VectorCurve):
         return np.minimum(up(value, roundings=20), 1.0)
 
     def lower_at(self, epsilon: float, direction: Direction) -> float:
-        """Return the same, rounded down: at one epsilon, the pair in the maximum attains it."""
+        """Return the upper end rounded down: at one epsilon, the pair in the maximum attains it."""
         return down(self.upper_at(epsilon, direction), roundings=100)
 
     @property

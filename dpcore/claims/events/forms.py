@@ -41,7 +41,7 @@ _GRANTED = 1e-9  # relative, to binomial probabilities
 
 
 def _reach(form: str, adjacency: Adjacency) -> int:
-    """Return how far a sum of vectors of norm at most C moves, in units of C."""
+    """Return the distance, in units of C, by which a sum of vectors of norm at most C moves."""
     # a record that is added or removed brings or takes one vector of norm C
     if adjacency.membership:
         return 1
@@ -52,7 +52,7 @@ def _reach(form: str, adjacency: Adjacency) -> int:
 
 
 def dpsgd_steps(*, batch: float, records: int, epochs: float) -> int:
-    """Number of steps: ceil(epochs records / batch), and at least 1.
+    """Return the number of steps: ceil(epochs records / batch), and at least 1.
 
     Raises:
         ParameterError: a number is not finite and > 0.
@@ -65,7 +65,7 @@ def dpsgd_steps(*, batch: float, records: int, epochs: float) -> int:
 def dpsgd(
     *, adjacency: Adjacency, batch: float, records: int, epochs: float, noise_multiplier: float
 ) -> tuple[Event, int]:
-    """Steps of differentially private stochastic gradient descent on Poisson samples.
+    """Return the steps of differentially private stochastic gradient descent on Poisson samples.
 
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
@@ -136,7 +136,9 @@ def with_replacement(
 def tree(
     *, adjacency: Adjacency, restart: int, participations: int, noise_multiplier: float
 ) -> tuple[Event, int]:
-    """Return all prefix sums by trees over `restart` steps each; one step of each tree per record.
+    """Return the event of all prefix sums by trees over `restart` steps each.
+
+    A record takes part in one step of each tree.
 
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
@@ -152,7 +154,9 @@ def tree(
 def banded(
     *, adjacency: Adjacency, column_norm: float, participations: int, noise_multiplier: float
 ) -> tuple[Event, int]:
-    """Noise correlated by a banded matrix, participations at least as far apart as its bands.
+    """Return the event of noise correlated by a banded matrix.
+
+    A record's participations are at least as far apart as the matrix has bands.
 
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
@@ -163,8 +167,9 @@ def banded(
 
 
 def _matrix(form: str, adjacency: Adjacency, shift: float, noise: float) -> tuple[Event, int]:
-    """Return one Gaussian, valid for adaptively chosen vectors (Denisov et al. 2022, Theorem
-    2.1).
+    """Return one Gaussian, valid for adaptively chosen vectors.
+
+    Source: Denisov et al. (2022), Theorem 2.1.
     """
     mu = up(_reach(form, adjacency) * shift / noise, roundings=8)
     return GaussianEvent(mu=mu, adjacency=adjacency), 1

@@ -32,7 +32,7 @@ _IN_CACHE = 1 << 14  # numbers of one block
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
-    r"""Upper end of the curve of a Gaussian shifted by `mu` standard deviations.
+    r"""Return an upper end of the curve of a Gaussian shifted by `mu` standard deviations.
 
     With a = epsilon/mu - mu/2, b = epsilon/mu + mu/2 and e^epsilon phi(b) = phi(a), it is
     :math:`\tfrac12 e^{-a^2/2}(\mathrm{erfcx}(a/\sqrt2)-\mathrm{erfcx}(b/\sqrt2))` for a >= 0, which
@@ -47,7 +47,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 
 def gaussian_delta_lower(epsilon: float, mu: float) -> float:
-    """Lower end of the same curve: the rounding error is subtracted."""
+    """Return a lower end of the same curve: the rounding error is subtracted."""
     return _curve(epsilon, mu, -_ULPS)
 
 
@@ -76,7 +76,7 @@ def gaussian_curve(
     *,
     lower: bool = False,
 ) -> NDArray[np.float64]:
-    """Upper (or lower) ends of the curve at arrays that broadcast, by the same formula."""
+    """Return upper (or lower) ends of the curve at arrays that broadcast, by the same formula."""
     epsilons, mu = np.asarray(epsilons, float), np.asarray(mu, float)
     shape = np.broadcast_shapes(epsilons.shape, mu.shape)
     if len(shape) != 2 or math.prod(shape) <= _IN_CACHE:
@@ -94,7 +94,7 @@ def gaussian_curve(
 def _curves(
     epsilons: NDArray[np.float64], mu: NDArray[np.float64], lower: bool
 ) -> NDArray[np.float64]:
-    """Return the same in few passes over arrays, since pricing a mixture spends its time here."""
+    """Compute the same in few passes over arrays, since pricing a mixture spends its time here."""
     middle, half = epsilons / mu, mu / 2
     a = middle - half
     b = np.add(middle, half, out=middle)
@@ -138,7 +138,7 @@ def _curves(
 def _times_erfcx(
     density: NDArray[np.float64], x: NDArray[np.float64], out: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """density * erfcx(x / sqrt(2)) where x >= 0."""
+    """Return density * erfcx(x / sqrt(2)) for x >= 0."""
     np.maximum(x, 0.0, out=out)
     out *= _SQRT_HALF
     scipy.special.erfcx(out, out=out)
@@ -147,7 +147,7 @@ def _times_erfcx(
 
 
 def _erfcx(x: float) -> float:
-    r"""exp(x^2) erfc(x) for x >= 0 by the standard library: scipy takes .3 s to import.
+    r"""Return exp(x^2) erfc(x) for x >= 0 by the standard library: scipy takes .3 s to import.
 
     erfc of a C library errs by at most 5 units in the last place, exp by 1; the square's rounding
     error is known and put back. Beyond 26 the seventh partial sum of the asymptotic series
@@ -166,8 +166,7 @@ def _erfcx(x: float) -> float:
 
 
 def gaussian_epsilon(delta: float, mu: float, *, lower: bool = False) -> float:
-    """Return the least epsilon >= 0 at which the curve of `mu` is at most `delta` (upper end, or
-    lower).
+    """Return the least epsilon >= 0 with the curve of `mu`, or its lower end, at most `delta`.
 
     Bisection to the last bit on a monotone curve; 0 where the curve starts below `delta`.
 
@@ -185,7 +184,7 @@ def gaussian_epsilon(delta: float, mu: float, *, lower: bool = False) -> float:
 
 
 def least_epsilon(distance: float, deviation: float, delta: float) -> float:
-    """Epsilon that normal noise of standard deviation `deviation` loses at `delta`, rounded down.
+    """Return the epsilon that normal noise of this `deviation` loses at `delta`, rounded down.
 
     The two outputs are `distance` apart. What a run really loses is no less.
     """
@@ -236,7 +235,7 @@ class GaussianEvent(Event, PrivacyCurve):
         return cls(mu=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
     def upper_at(self, epsilon: float, direction: Direction) -> float:
-        """Return the curve above; the same in both directions."""
+        """Return the curve above, equal in both directions."""
         return gaussian_delta(epsilon, self.mu)
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
@@ -248,7 +247,7 @@ class GaussianEvent(Event, PrivacyCurve):
         return gaussian_delta_lower(epsilon, self.mu)
 
     def lower(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """Lower ends of the curve at an array of epsilons, shape (k,)."""
+        """Return lower ends of the curve at an array of epsilons, shape (k,)."""
         return gaussian_curve(epsilons, self.mu, lower=True)
 
     @property

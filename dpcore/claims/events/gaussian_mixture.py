@@ -75,7 +75,7 @@ class GaussianMixtureEvent(Event, TwoEnds):
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """Return the formulas above, some epsilons at a time."""
+        """Evaluate the formulas above, some epsilons at a time."""
         # an array of epsilons by shifts is computed in blocks of bounded memory
         block_size = max(1, (1 << 18) // len(self.shifts))
         parts = [
@@ -122,7 +122,7 @@ class GaussianMixtureEvent(Event, TwoEnds):
         weights: NDArray[np.float64],
         still: float,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Two t close to each other with log r(t) = logs between them, within `_CUTOFF` widths."""
+        """Return two close points t that bracket log r(t) = logs, within `_CUTOFF` widths."""
         base = np.log(weights) - 0.5 * shifts * shifts
         log_still = math.log(still) if still > 0 else -math.inf
 

@@ -80,7 +80,7 @@ class GaussianSamplingEvent(Event, TwoEnds):
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """Gaussian curves weighted by the cells of u; the same in both directions."""
+        """Average Gaussian curves over the cells of u; the result is equal in both directions."""
         ends, weights = self._cells
         # delta grows with the shift: upper ends of the cells give an upper end of the curve
         roots = ends[:-1] if lower else ends[1:]
@@ -103,7 +103,7 @@ class GaussianSamplingEvent(Event, TwoEnds):
         return Claims(renyi=self._renyi)
 
     def _renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the formula above; infinite where alpha(alpha-1) theta^2 >= 1."""
+        """Evaluate the formula above; infinite if alpha(alpha-1) theta^2 >= 1."""
         with np.errstate(over="ignore"):
             # the divergence grows with `inside`, which is therefore rounded up
             inside = up(orders * (orders - 1) * self.theta * self.theta, roundings=20)

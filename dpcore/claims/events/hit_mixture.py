@@ -77,7 +77,7 @@ class HitMixtureEvent(Event, VectorCurve):
         return len(self.mus)
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """Return the bound above; the same in both directions."""
+        """Return the bound above, equal in both directions."""
         # a larger q and a smaller inner loss both raise the bound
         q = min(1.0, (math.fsum(self.weights) + self.uncovered) * (1 + gamma(32)))
         with np.errstate(over="ignore"):

@@ -57,7 +57,7 @@ class LaplaceEvent(Event, PrivacyCurve):
         return cls(shift=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
     def upper_at(self, epsilon: float, direction: Direction) -> float:
-        """Return the curve above; the same in both directions."""
+        """Return the curve above, equal in both directions."""
         return min(1.0, up(-math.expm1(min(0.0, 0.5 * (epsilon - self.shift))), roundings=4))
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
@@ -75,7 +75,7 @@ class LaplaceEvent(Event, PrivacyCurve):
         return Claims(pure=self.shift, rho=half_square(self.shift), renyi=self._renyi)
 
     def _renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        r"""Return one coordinate's divergence, which dominates several's as the curves do.
+        r"""Return one coordinate's divergence, which dominates that of several as the curves do.
 
         .. math:: \tfrac1{\alpha-1}\log\Big(\tfrac{\alpha}{2\alpha-1}e^{(\alpha-1)t}
                   +\tfrac{\alpha-1}{2\alpha-1}e^{-\alpha t}\Big)

@@ -55,7 +55,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """Return the curve above, of the base's upper or lower ends."""
+        """Return the curve above, computed from the base's upper or lower ends."""
         if lower:
             return down(self._amplified(epsilons, direction, -1), roundings=20)
         value = np.minimum(up(self._amplified(epsilons, direction, +1), roundings=20), 1.0)
@@ -63,9 +63,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         return value if largest is None else np.where(epsilons >= largest, 0.0, value)
 
     def _largest(self, direction: Direction) -> float | None:
-        """Return the largest loss where the base has one, rounded up: the curve is 0 from there
-        on.
-        """
+        """Return the largest loss, rounded up, if the base has one: from there the curve is 0."""
         base, q = self.event.claims.pure, self.sampling_probability
         # e^base would overflow; without a largest loss the curve is still valid
         if base is None or base > 500:
@@ -110,7 +108,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
 
     @staticmethod
     def _toward(epsilons: NDArray[np.float64], sign: int) -> NDArray[np.float64]:
-        """Losses moved by their rounding error, towards a larger (smaller) curve."""
+        """Shift losses by their rounding error, towards a larger (smaller) curve."""
         return np.maximum(epsilons * (1 - sign * gamma(32)), 0.0)
 
     @property
@@ -119,7 +117,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         return self.event.curve.attained
 
     def infinite_mass(self, direction: Direction) -> float:
-        """q times the base's when the record is there, else 0."""
+        """Return q times the base's when the record is there, else 0."""
         if direction is Direction.ADD and self.sampling_probability < 1:
             return 0.0
         return self.sampling_probability * self.event.curve.infinite_mass(direction)
@@ -159,7 +157,9 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
     def _sampled(
         self, renyi: Divergences, mu: float, orders: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        r"""For a Gaussian base, at integer orders, Mironov, Talwar & Zhang (2019), section 3.3:
+        r"""Return the sum below for a Gaussian base at integer orders.
+
+        Mironov, Talwar & Zhang (2019), section 3.3:
 
         .. math:: \tfrac1{\alpha-1}\log\sum_k\tbinom{\alpha}{k}(1-q)^{\alpha-k}q^k
                   e^{k(k-1)\mu^2/2}
@@ -197,7 +197,7 @@ def _least(
 
 
 def _sampled_gaussian(q: float, mu: float, orders: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the sum above, from logarithms; an ulp of the largest of them is added per term.
+    """Return the sum above, from logarithms; add an ulp of the largest of them per term.
 
     Args:
         orders: Integers >= 2, increasing, shape (m,).

@@ -85,7 +85,7 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """Exact for Gaussians; otherwise the bound, and 0 from below."""
+        """Return the exact curve for Gaussians; otherwise the bound, and 0 from below."""
         if (width := self._width) is not None:
             return self._gaussian(epsilons, width, lower)
         return np.zeros_like(epsilons) if lower else self._bound(epsilons)
@@ -93,7 +93,10 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
     def _gaussian(
         self, epsilons: NDArray[np.float64], c: float, lower: bool
     ) -> NDArray[np.float64]:
-        """q (tail(t - c) - a tail(t + c)) - (a - 1)(1 - q) tail(t), at the best t between two."""
+        """Evaluate q (tail(t - c) - a tail(t + c)) - (a - 1)(1 - q) tail(t).
+
+        t is the best between two.
+        """
         q = self.sampling_probability
         shape = np.shape(epsilons)
         low, high = np.zeros(shape), np.full(shape, _CUTOFF + c)
@@ -142,7 +145,7 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
         return np.asarray(np.minimum(up(value, roundings=20), 1.0))
 
     def largest_loss(self, direction: Direction) -> float | None:
-        """That of the replacement, moved as the losses are."""
+        """Return the replacement's largest loss, amplified as the losses are."""
         return self._amplify(largest_loss(self.event, direction))
 
     @property

@@ -85,11 +85,11 @@ class RandomStoppingEvent(CompoundEvent, VectorCurve):
         need_field(self.shape >= _POISSON or self.mean > 1, self, "mean", "a mean > 1")
 
     def _log_inverse_gamma(self) -> float:
-        """log(1/gamma) of the law with this mean, rounded up."""
+        """Return log(1/gamma) of the law with this mean, rounded up."""
         eta = self.shape or 1e-13  # the limit is reached to far less than is rounded up
 
         def excess(log_inverse: float) -> float:
-            """log E[K] minus the log of the mean to reach; it rises with `log_inverse`."""
+            """Return log E[K] minus the log of the target mean; it rises with `log_inverse`."""
             ratio = eta * math.expm1(-log_inverse) / math.expm1(-eta * log_inverse)
             return math.log(ratio) + log_inverse - math.log(self.mean)
 
@@ -105,7 +105,7 @@ class RandomStoppingEvent(CompoundEvent, VectorCurve):
         return up(root * (1 + 1e-9), roundings=10)
 
     def falls(self, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
-        """-log w at shares c in [0, 1]."""
+        """Return -log w at fractions c in [0, 1]."""
         if self.shape == _POISSON:
             return self.mean * fraction
         top = self._log_inverse_gamma()
@@ -134,7 +134,7 @@ class RandomStoppingEvent(CompoundEvent, VectorCurve):
         return np.asarray(up(value, roundings=200))
 
     def _delta_at_orders(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """delta at epsilon = log(1 + 1/(lambda - 1)), both directions."""
+        """Return delta at epsilon = log(1 + 1/(lambda - 1)), both directions."""
         # a smaller epsilon has a larger delta, so it is rounded down
         epsilons = down(np.log1p(1 / (orders - 1)), roundings=10)
         # the curve is asked at increasing epsilons, and put back in the order of `orders`
@@ -162,7 +162,7 @@ class RandomStoppingEvent(CompoundEvent, VectorCurve):
 def _hinges(
     event: RandomStoppingEvent, direction: Direction
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """log s and nu(s), the latter rounded up, of chords above h."""
+    """Return log s and nu(s), the latter rounded up, of chords above h."""
     a = np.exp(_LOSSES)
     heights = extended_curve(event.event, _LOSSES, direction.reverse, lower=False)
     # where the lines a c + height of neighbours cross, so that g takes the lower one of them

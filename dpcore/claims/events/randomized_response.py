@@ -36,7 +36,9 @@ def response_curve(
 def response_renyi(
     orders: NDArray[np.float64], epsilon: float, classes: float
 ) -> NDArray[np.float64]:
-    r"""Rényi divergence of the pair, rounded up; at most min(epsilon_0, alpha epsilon_0^2 / 2).
+    r"""Return the pair's Rényi divergence, rounded up.
+
+    At most min(epsilon_0, alpha epsilon_0^2 / 2).
 
     .. math:: \epsilon_0 + \tfrac1{\alpha-1}\log\frac{1+e^{(1-2\alpha)\epsilon_0}
               +(C-2)e^{-\alpha\epsilon_0}}{1+(C-1)e^{-\epsilon_0}}
@@ -148,7 +150,7 @@ class ApproximateEvent(Event, VectorCurve):
         return down(self._value(epsilons), roundings=20)
 
     def infinite_mass(self, direction: Direction) -> float:
-        """delta_0, the probability of an infinite loss."""
+        """Return delta_0, the probability of an infinite loss."""
         return self.delta_0
 
     @property

@@ -34,7 +34,7 @@ _OF_PERSONS = _PLAIN | {"unit", "records"}
 
 
 def write_number(value: float) -> str:
-    """Return every bit of a float that is a number."""
+    """Write every bit of a float other than nan."""
     need(not math.isnan(value), ContractError, "only numbers can be stored, got nan")
     return float(value).hex()
 
@@ -99,10 +99,9 @@ def read_adjacency(data: object) -> Adjacency:
 
 
 def lock_adjacency(adjacency: Adjacency) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the relation in a lock: its own fields, and how many records its unit has, which stand
-    later.
+    """Return the relation's own fields in a lock, and those that count the records of its unit.
 
-    Null represents an unbounded radius.
+    The latter come later in the lock. Null represents an unbounded radius.
     """
     radius = adjacency.feature_radius
     fields = {
@@ -127,7 +126,7 @@ def unlock_adjacency(data: Mapping[str, Any]) -> Adjacency:
 
 
 def _relation(data: Mapping[str, Any], radius: float, persons: str) -> Adjacency:
-    """Return the relation of stored fields; about persons where `persons` says how many records."""
+    """Return the relation of stored fields; about persons if `persons` is a key among them."""
     of_records = _of_records(bool(data["membership"]), radius, bool(data["label"]))
     return of_records.of_persons(data[persons]) if persons in data else of_records
 
@@ -138,7 +137,9 @@ def _of_records(membership: bool, radius: float, label: bool) -> Adjacency:
 
 
 def parse_adjacency(data: object) -> Adjacency:
-    """add_remove, replace_one, replace_label, {replace_features: {radius, label}}, or of persons.
+    """Parse a relation as a spec writes it.
+
+    add_remove, replace_one, replace_label, {replace_features: {radius, label}}, or of persons.
 
     Of persons: {person: {adjacency: add_remove, records: 5}}, or replace_one.
 
@@ -173,7 +174,7 @@ def parse_adjacency(data: object) -> Adjacency:
 
 
 def relation_of(value: object) -> Adjacency:
-    """Return a relation, or the one that a text or a mapping says as a spec does.
+    """Return a relation as it is, or parse a text or a mapping as in a spec.
 
     Raises:
         SpecError: it is none.

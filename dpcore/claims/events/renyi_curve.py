@@ -24,7 +24,7 @@ _LEAST = -690.0  # of a logarithm: no delta > 0 is rounded to 0
 def renyi_to_delta(
     orders: NDArray[np.float64], divergence: NDArray[np.float64], epsilons: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    r"""Smallest delta that a Rényi curve implies at each epsilon, shape of `epsilons`.
+    r"""Return the smallest delta that a Rényi curve implies at each epsilon, shape of `epsilons`.
 
     .. math:: \min_\alpha\; \frac{e^{(\alpha-1)(r(\alpha)-\epsilon)}}{\alpha-1}
               \Big(1-\frac1\alpha\Big)^{\alpha}
@@ -90,7 +90,10 @@ class RenyiEvent(Event, VectorCurve):
         return Claims(renyi=self._renyi)
 
     def _renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Between given orders by convexity of (alpha - 1) times the divergence; none beyond."""
+        """Interpolate between given orders by convexity of (alpha - 1) times the divergence.
+
+        Beyond them nothing is known.
+        """
         # (alpha - 1) times the divergence is convex in alpha and 0 at order 1, so that chords
         # between the given orders lie above it
         knots = np.concatenate([[1.0], self.orders])
@@ -151,9 +154,7 @@ class CurveEvent(Event, VectorCurve):
         )
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """Return the chords between the points at an array of epsilons >= 0, rounded up, shape
-        (k,).
-        """
+        """Return chords between the points at an array of epsilons >= 0, rounded up, shape (k,)."""
         knots, deltas = np.array(self.epsilons), np.array(self.deltas)
         right = np.clip(np.searchsorted(knots, epsilons, side="right"), 1, len(knots) - 1)
         low, high = knots[right - 1], knots[right]

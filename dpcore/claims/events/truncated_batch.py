@@ -33,7 +33,7 @@ _GRANTED = 1e-9  # relative, to the tail of a binomial
 
 
 def too_large(others: int, sampling_probability: float, limit: int) -> float:
-    """P(Bin(others, q) >= limit), rounded up.
+    """Return P(Bin(others, q) >= limit), rounded up.
 
     Args:
         others: Records next to the differing one, at most.
@@ -89,5 +89,5 @@ class TruncatedBatchEvent(CompoundEvent, VectorCurve):
         return Claims(pure=larger(room.pure, full.pure), rho=larger(room.rho, full.rho))
 
     def largest_loss(self, direction: Direction) -> float | None:
-        """Return none: each event has its own."""
+        """Return None: each event has its own."""
         return None

@@ -20,5 +20,5 @@ class Choice(Mechanism):
     epsilon: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
-        """This mechanism with epsilon = 1/scale, in nats."""
+        """Return this mechanism with epsilon = 1/scale, in nats."""
         return attrs.evolve(self, epsilon=1 / scale)

@@ -87,7 +87,7 @@ class DiscreteGaussianEvent(Event, TwoEnds):
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
-        """Return the curve above with its rounding errors; the same in both directions."""
+        """Return the curve above with its rounding errors, equal in both directions."""
         with np.errstate(over="ignore"):
             cut = epsilons * self.noise_width * (self.noise_width / self.shift) + self.shift / 2
         m = np.floor(np.minimum(cut, 1e15)) + 1
@@ -144,7 +144,7 @@ class DiscreteGaussian(Executed):
     noise_width: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "DiscreteGaussian":
-        """noise_width = scale * l2_sensitivity, so that mu is about 1/scale."""
+        """Set noise_width = scale * l2_sensitivity, so that mu is about 1/scale."""
         return attrs.evolve(self, noise_width=scale * sensitivity.unit)
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
@@ -166,11 +166,11 @@ class DiscreteGaussian(Executed):
         return NormalDistribution(width=self.noise_width, step=1.0)
 
     def refusal(self, query: Query) -> str:
-        """Why the query's values are not whole numbers, or empty."""
+        """Explain why the query's values are not whole numbers; empty if they are."""
         return whole_numbers_only(query)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the sampler\'s tables, which depend on the width only."""
+        """Prepare the sampler's tables, which depend on the width only."""
         return OnIntegers(
             gaussian_distribution(drawable(self.noise_width), query.real_size).symmetric
         )

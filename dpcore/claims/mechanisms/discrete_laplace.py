@@ -59,9 +59,7 @@ class DiscreteLaplaceEvent(Event, VectorCurve):
         return float(2 * _error(self._largest))
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """Return the curve above, rounded up, shape (k,); the largest over three integers near
-        m.
-        """
+        """Return the curve above, rounded up, shape (k,): the largest over 3 integers near m."""
         rate = 1 / self.noise_scale
         top = self._largest
         w = math.exp(-rate)
@@ -94,7 +92,7 @@ class DiscreteLaplaceEvent(Event, VectorCurve):
 
 
 def _error(epsilons: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """Return how far a value may be off: numbers of at most 1, and an exponent that epsilon rounds.
+    """Bound a value's error: from terms of at most 1, and from epsilon rounded in an exponent.
 
     epsilon - (s - m)/scale errs by 2 u of (s - m)/scale and u of itself: by 2 u epsilon and 3 u of
     itself. An exponential of x <= 0 that is off by 3 u |x| errs by less than 2 u: |x| e^x <= 1/e.
@@ -134,11 +132,11 @@ class DiscreteLaplace(LaplaceNoise):
         return LaplaceDistribution(scale=self.noise_scale, step=1.0)
 
     def refusal(self, query: Query) -> str:
-        """Why the query's values are not whole numbers, or empty."""
+        """Explain why the query's values are not whole numbers; empty if they are."""
         return whole_numbers_only(query)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the sampler\'s tables, which depend on the scale only."""
+        """Prepare the sampler's tables, which depend on the scale only."""
         return OnIntegers(
             laplace_distribution(drawable(self.noise_scale), query.real_size).symmetric
         )

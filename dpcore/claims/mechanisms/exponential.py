@@ -57,7 +57,7 @@ class Exponential(Choice, Executed):
     rule: ClassVar[tuple[str, ...]] = ("exponential", "epsilon")
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "Exponential":
-        """epsilon = 2/scale, so that rho = epsilon^2/8 is that of mu = 1/scale."""
+        """Set epsilon = 2/scale, so that rho = epsilon^2/8 is that of mu = 1/scale."""
         return attrs.evolve(self, epsilon=2 / scale)
 
     def event(
@@ -74,13 +74,13 @@ class Exponential(Choice, Executed):
         return ExponentialMechanismEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
 
     def refusal(self, query: Query) -> str:
-        """Why the query has too many candidates, or empty."""
+        """Explain that the query has too many candidates; empty if it has not."""
         if query.real_size <= MOST:
             return ""
         return f"it chooses among at most {MOST} candidates, the query has {query.real_size}"
 
     def rate(self, query: Query, sensitivity: Sensitivity) -> tuple[int, Fraction]:
-        """log2 of the step, and epsilon over the range in steps; the plan fixes both."""
+        """Return log2 of the step, and epsilon over the range in steps; the plan fixes both."""
         if query.values == "integers":
             return 0, Fraction(self.epsilon) / Fraction(sensitivity.range_sensitivity)
         # rounding moves a score's change by up to a step, so the range of changes by up to two
@@ -91,7 +91,7 @@ class Exponential(Choice, Executed):
         return exponent, Fraction(self.epsilon) / steps
 
     def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> ChoiceDistribution:
-        """Of the chosen score below the best one; scores that are no integers were rounded."""
+        """Return the law of the chosen score below the best; non-integer scores were rounded."""
         exponent, rate = self.rate(query, sensitivity)
         step = 2.0**exponent
         return ChoiceDistribution(
@@ -101,7 +101,7 @@ class Exponential(Choice, Executed):
         )
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the rate, which the plan fixes."""
+        """Prepare the rate, which the plan fixes."""
         exponent, rate = self.rate(query, sensitivity)
         return _AtRate(exponent, BernoulliExp(rate))
 
@@ -120,8 +120,10 @@ class _AtRate:
 
 
 def _steps(scores: NDArray[np.float64] | Exact, exponent: int) -> list[int]:
-    """Scores in steps of 2^exponent, as integers of any size: nothing is clamped, since clamping
-    some of the scores could widen their range."""
+    """Return scores in steps of 2^exponent, as integers of any size.
+
+    Nothing is clamped, since clamping some of the scores could widen their range.
+    """
     if isinstance(scores, Exact):
         return [*map(int, scores.in_units(exponent))]
     unit = Fraction(2) ** exponent
@@ -161,9 +163,7 @@ def chosen(behind: Sequence[int], randomness: BernoulliExp, stream: Stream) -> i
 
 
 def _shows_heads(exponent: int, randomness: BernoulliExp, stream: Stream) -> bool:
-    """Return whether a coin for the rest of an exponent shows heads: independent randomness
-    multiply.
-    """
+    """Toss a biased coin for the rest of an exponent: independent trials multiply."""
     while exponent > 0:
         (heads,) = randomness.toss(np.array([min(exponent, _TRIAL)], dtype=np.int64), stream)
         if not heads:

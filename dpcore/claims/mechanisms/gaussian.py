@@ -80,17 +80,17 @@ class Gaussian(Executed):
         return ("gaussian_on_grid" if self.noise == "grid" else "gaussian", "noise_multiplier")
 
     def at(self, scale: float, query: Query, sensitivity: AnySensitivity) -> "Gaussian":
-        """mu = 1/noise_multiplier exactly, so noise_multiplier = scale; for a law, of its top."""
+        """Set noise_multiplier so that mu = 1/scale exactly; for a law, mu of its top."""
         return attrs.evolve(
             self, noise_multiplier=scale * (sensitivity.largest / sensitivity.smallest)
         )
 
     def noise_std(self, sensitivity: AnySensitivity) -> float:
-        """noise_multiplier * l2_sensitivity, in the units of the statistic; the grid adds to it."""
+        """Return noise_multiplier * l2_sensitivity, in the statistic's units, before the grid."""
         return self.noise_multiplier * sensitivity.smallest
 
     def width(self, query: Query, sensitivity: AnySensitivity) -> float:
-        """s above, in steps of the grid, rounded up."""
+        """Return s above, in steps of the grid, rounded up."""
         steps = _steps(self.grid(query, sensitivity), sensitivity.smallest)
         return up(math.hypot(self.noise_multiplier * steps, _SMOOTHING), roundings=3)
 
@@ -103,8 +103,7 @@ class Gaussian(Executed):
         return NormalDistribution(width=width, step=step, rounding=step / 2)
 
     def event(self, query: Query, sensitivity: AnySensitivity, moved: float | None = None) -> Event:
-        """Return a Gaussian of mu = 1/noise_multiplier, rounded up; of a law, the mixture over its
-        atoms.
+        """Return a Gaussian of mu = 1/noise_multiplier, rounded up; for a law, a mixture of atoms.
 
         Where less is moved, mu is in proportion; on the grid, to the movement of rounded values.
 
@@ -126,7 +125,10 @@ class Gaussian(Executed):
         return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
 
     def _mixture(self, sensitivity: SensitivityDistribution, grid: Grid | None) -> HitMixtureEvent:
-        """Given the order, a Gaussian shifted by its atom, in noise widths, rounded up."""
+        """Return the mixture over the law: a Gaussian shifted by each atom, rounded up.
+
+        Shifts are in noise widths.
+        """
         distribution = sensitivity.moved
         atoms = np.array(distribution.atoms)
         # every atom may grow by the rounding, the smallest one too, which is the unit
@@ -145,7 +147,7 @@ class Gaussian(Executed):
         )
 
     def prepared(self, query: Query, sensitivity: AnySensitivity) -> Prepared:
-        """With the grid and the sampler's tables, which depend on the width only."""
+        """Prepare the grid and the sampler's tables, which depend on the width only."""
         if self.noise == "float":
             std = self.noise_std(sensitivity)
             return InFloats(lambda count, noise: std * noise.normal(count))

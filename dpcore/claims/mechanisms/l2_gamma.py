@@ -51,7 +51,7 @@ Array = NDArray[np.float64]
 
 @lru_cache(maxsize=8)  # a calibration looks at one dimension at many epsilons
 def _corners(d: int) -> tuple[Array, Array, Array, Array]:
-    """Cells of the normal distribution, shapes (97,) and (2049,), and r and s at their ends."""
+    """Return the normal law's cells, shapes (97,) and (2049,), and r and s at their ends."""
     # r and s are cut into cells at quantiles of the normal distribution, from the smaller tail
     radii = np.linspace(-_CUTOFF, _CUTOFF, _RADII + 1)
     angles = np.linspace(-_CUTOFF, _CUTOFF, _ANGLES + 1)
@@ -68,7 +68,7 @@ def _corners(d: int) -> tuple[Array, Array, Array, Array]:
 
 @lru_cache(maxsize=32)  # of 2 MB each: a search for the noise asks ever other events
 def _sums(epsilon_0: float, d: int, *, lower: bool) -> tuple[Array, Array, Array]:
-    """Sorted losses above 0 at corners, and sums of weight and weight e^{-L} from each upwards."""
+    """Return sorted losses above 0 at corners, with sums of weight and weight e^{-L} above each."""
     radii, angles, r, s = _corners(d)
     # L decreases in r and s: upper corners give a lower end. Corners are padded outwards.
     sign = 1 if lower else -1
@@ -113,7 +113,7 @@ class L2GammaEvent(Event, TwoEnds):
         need_field(is_valid, self, "dimension", "a dimension in [2, 10^9]")
 
     def ends(self, epsilons: Array, direction: Direction, *, lower: bool) -> Array:
-        """Sums over cells whose loss is above epsilon; the same in both directions."""
+        """Sum over cells whose loss is above epsilon; the result is equal in both directions."""
         losses, first, second = _sums(self.epsilon_0, self.dimension, lower=lower)
         inside = np.minimum(
             epsilons, _LARGEST
@@ -136,13 +136,11 @@ class L2GammaEvent(Event, TwoEnds):
         return Claims(pure=self.epsilon_0, rho=half_square(self.epsilon_0), renyi=self._renyi)
 
     def largest_loss(self, direction: Direction) -> float | None:
-        """Return none: the largest loss has probability 0."""
+        """Return None: the largest loss has probability 0."""
         return None
 
     def _renyi(self, orders: Array) -> Array:
-        """Return the bound above, over a net of tau; at most min(epsilon_0, alpha
-        epsilon_0^2/2).
-        """
+        """Return the bound above over a net of tau; at most min(epsilon_0, alpha epsilon_0^2/2)."""
         best = np.minimum(self.epsilon_0, orders * half_square(self.epsilon_0))
         d, excess = self.dimension, orders - 1
         square = self.epsilon_0 * self.epsilon_0
@@ -158,7 +156,10 @@ class L2GammaEvent(Event, TwoEnds):
 
 
 def _normal_cells(ends: Array) -> Array:
-    """Normal probabilities between ends, the outer cells with their tails; they sum to 1."""
+    """Return normal probabilities between ends.
+
+    The outer cells include the tails, so that all sum to 1.
+    """
     lower, upper = scipy.special.ndtr(ends), scipy.special.ndtr(-ends)
     cells = np.where(ends[:-1] < 0, np.diff(lower), -np.diff(upper))
     cells[0] += lower[0]
@@ -167,7 +168,7 @@ def _normal_cells(ends: Array) -> Array:
 
 
 def _loss(r: Array, s: Array, epsilon: float) -> Array:
-    """sqrt(r^2 - 2 r e s + e^2) - r, without cancellation, also at r = inf."""
+    """Return sqrt(r^2 - 2 r e s + e^2) - r, without cancellation, also at r = inf."""
     finite = np.where(np.isfinite(r), r, 1.0)
     root = np.sqrt((finite - epsilon * s) ** 2 + epsilon * epsilon * (1 - s) * (1 + s))
     value = epsilon * (epsilon - 2 * finite * s) / (root + finite)
@@ -198,7 +199,7 @@ class L2Gamma(Executed):
     noise_scale: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "L2Gamma":
-        """epsilon = sqrt(d)/scale, which costs about mu = 1/scale at delta > 0."""
+        """Set epsilon = sqrt(d)/scale, which costs about mu = 1/scale at delta > 0."""
         return attrs.evolve(self, noise_scale=scale * sensitivity.unit / math.sqrt(query.real_size))
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
@@ -211,7 +212,7 @@ class L2Gamma(Executed):
         )
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """noise_scale r u, r ~ Gamma(d), u uniform on the sphere."""
+        """Prepare draws of noise_scale r u, r ~ Gamma(d), u uniform on the sphere."""
         scale = self.noise_scale
 
         def draw(count: int, noise: Stream) -> NDArray[np.float64]:

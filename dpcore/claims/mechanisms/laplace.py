@@ -49,7 +49,7 @@ class Laplace(LaplaceNoise):
         return "exact" if self.noise == "grid" else "real"
 
     def scale(self, query: Query, sensitivity: Sensitivity) -> Fraction:
-        """t above, in steps of the grid, exactly."""
+        """Return t above, in steps of the grid, exactly."""
         steps = self.grid(query, sensitivity).sensitivity(sensitivity.unit)
         return Fraction(self.noise_scale) / Fraction(sensitivity.unit) * steps
 
@@ -76,7 +76,7 @@ class Laplace(LaplaceNoise):
         return LaplaceEvent(shift=shift, adjacency=sensitivity.adjacency)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the grid and the sampler\'s tables, which depend on the scale only."""
+        """Prepare the grid and the sampler's tables, which depend on the scale only."""
         if self.noise == "float":
             from dpcore.claims.mechanisms.noise.continuous import laplace
 

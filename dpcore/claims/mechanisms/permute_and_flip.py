@@ -54,7 +54,7 @@ class PermuteAndFlip(Choice, Executed):
     def event(
         self, query: Query, sensitivity: Sensitivity, moved: float | None = None
     ) -> PureEvent:
-        """Any epsilon-DP release.
+        """Return the event of any epsilon-DP release.
 
         Raises:
             ParameterError: the query is complex, or the sensitivity is too far from 1 for a grid.
@@ -65,7 +65,10 @@ class PermuteAndFlip(Choice, Executed):
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
 
     def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> ChoiceDistribution:
-        """Of the chosen score below the best one: no worse than the exponential mechanism's."""
+        """Return the law of the chosen score below the best one.
+
+        It is no worse than the exponential mechanism's.
+        """
         grid = self.grid(query, sensitivity)
         scale = 2 * float(grid.sensitivity(sensitivity.unit)) * grid.step / self.epsilon
         return ChoiceDistribution(
@@ -73,7 +76,7 @@ class PermuteAndFlip(Choice, Executed):
         )
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the grid and the rate, which the plan fixes."""
+        """Prepare the grid and the rate, which the plan fixes."""
         grid = self.grid(query, sensitivity)
         rate = Fraction(self.epsilon) / (2 * grid.sensitivity(sensitivity.unit))
         return _OnGrid(grid, BernoulliExp(rate))

@@ -61,16 +61,16 @@ class RandomizedResponse(Mechanism):
         return 2 if self.categories is None else self.categories
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "RandomizedResponse":
-        """epsilon = 1/(scale h), so that h entries cost 1/scale together."""
+        """Set epsilon = 1/(scale h), so that h entries cost 1/scale together."""
         return attrs.evolve(self, epsilon=1 / (scale * self._entries(sensitivity)))
 
     @staticmethod
     def _entries(sensitivity: Sensitivity) -> int:
-        """h: how many entries may differ, a whole number."""
+        """Return h, the number of entries that may differ, a whole number."""
         return max(1, math.floor(sensitivity.unit))
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """Randomized response for one differing entry, any h epsilon-DP release for more.
+        """Return randomized response for one differing entry, any h epsilon-DP release for more.
 
         Raises:
             ParameterError: the query is complex.
@@ -87,7 +87,7 @@ class RandomizedResponse(Mechanism):
         return PureEvent(epsilon=epsilon, adjacency=sensitivity.adjacency)
 
     def refusal(self, query: Query) -> str:
-        """Why the query's values are not categories 0 .. C-1, or empty."""
+        """Explain why the query's values are not categories 0 .. C-1; empty if they are."""
         low, high = query.within or (-math.inf, math.inf)
         if query.values == "integers" and low >= 0 and high <= self.classes - 1:
             return ""
@@ -118,7 +118,7 @@ class RandomizedResponse(Mechanism):
 def randomized_response(
     categories: NDArray[np.int64], count: int, epsilon: Fraction | float, stream: Stream
 ) -> NDArray[np.int64]:
-    """Return one independent response per entry, of the shape of `categories`.
+    """Draw one independent response per entry, of the shape of `categories`.
 
     Args:
         categories: The true ones, in range(count).

@@ -60,7 +60,7 @@ class TruncatedLaplaceEvent(Event, VectorCurve):
         need_field(self.truncation <= 0.5, self, "truncation", "a truncation in (0, 1/2]")
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """Return the lesser of the two bounds above at an array of epsilons >= 0, shape (k,)."""
+        """Return the smaller of the two bounds above at an array of epsilons >= 0, shape (k,)."""
         t, delta_0 = self.shift, self.truncation
         # the curve of any (t, delta_0)-DP release, in any dimension
         generic = delta_0 + (1 - delta_0) * response_curve(epsilons, t, 2)

@@ -25,7 +25,7 @@ def usual_mechanism(
     has_delta: bool,
     named: Callable[[str], type[AnyMechanism]],
 ) -> AnyMechanism:
-    """Gaussian noise in l2 and Laplace noise in l1, discrete for one integer; a choice in linf.
+    """Choose Gaussian noise in l2 and Laplace in l1, discrete for one integer; a choice in linf.
 
     At delta = 0 it is Laplace noise in l2 too. What the query itself names comes first.
 

@@ -53,7 +53,7 @@ class Resources:
         return self._with(other, self.memory + other.memory)
 
     def largest(self, other: Self) -> "Resources":
-        """Return one after the other, the memory given back in between."""
+        """Combine the needs of two in turn, if the first gives its memory back in between."""
         return self._with(other, max(self.memory, other.memory))
 
     # Work and passes always add up. The spool is shared, so that its largest size counts.
@@ -102,11 +102,11 @@ class StatesResources(Protocol):
     """A component that says what it needs."""
 
     def resources(self, domain: Domain) -> tuple[int, int]:
-        """Bytes and multiplications of one fit; `domain.at_most`, if known, bounds the records."""
+        """Return bytes and multiplications of one fit; `domain.at_most` bounds the records."""
 
 
 def resources_of(component: Any, domain: Domain) -> Resources:
-    """Return what a component says that it needs; zeros where it says nothing."""
+    """Return the needs that a component states; zeros if it states none."""
     return Resources(
         *(component.resources(domain) if isinstance(component, StatesResources) else ())
     )

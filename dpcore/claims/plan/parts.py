@@ -16,7 +16,7 @@ so, how much it leans to the second, in [0, 1]."""
 
 
 def hold_out_size(records: int, fraction: float) -> int:
-    """Records in the hold-out of a public count: floor(share * n)."""
+    """Return the number of records in the hold-out of a public count: floor(fraction * n)."""
     return math.floor(fraction * records)
 
 
@@ -82,7 +82,7 @@ def part_domain(domain: Domain, adjacency: Adjacency, fraction: float) -> Domain
 def evaluated_domain(
     domain: Domain, adjacency: Adjacency, fraction: float, *, scored: bool = False
 ) -> Domain:
-    """Return what is public about evaluated records: the declared columns, groups, and `predicted`.
+    """Return public facts about evaluated records: the declared columns, groups, and `predicted`.
 
     Args:
         domain: Of the run's records. share: Of them that are in the hold-out.
@@ -126,5 +126,5 @@ def evaluated_domain(
 
 
 def evaluated_adjacency(adjacency: Adjacency) -> Adjacency:
-    """Return what neighbours among records are among evaluated records."""
+    """Return the relation between evaluated records of neighbouring datasets."""
     return REPLACE_ONE if adjacency.replaces else adjacency

@@ -51,7 +51,7 @@ class Plan(Drawn):
     __str__ = Drawn.text
 
     def curve(self) -> Curve:
-        """Upper ends of epsilon over delta: what the whole run may cost, at any delta.
+        """Return upper ends of epsilon over delta: the cost of the whole run, at any delta.
 
         Raises:
             ReplayError: a lock states less than its noise costs at least.
@@ -165,7 +165,7 @@ class Plan(Drawn):
         return open_function(self, table, secret=secret, reservation=reservation)
 
     def charge(self) -> Charge:
-        """Everything a run of this plan may cost, for a ledger.
+        """Return the cost of a run of this plan, for a ledger.
 
         Raises:
             ContractError: the plan guarantees nothing.

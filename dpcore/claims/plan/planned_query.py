@@ -52,7 +52,7 @@ class PlannedQuery:
         return attrs.evolve(self, mechanism=self.mechanism.at(scale, self.query, self.taken))
 
     def event(self) -> Event:
-        """Return what one query costs, with what its sampling spares.
+        """Return the cost of one query, amplified by its sampling.
 
         Raises:
             ContractError: the mechanism is not calibrated.
@@ -128,11 +128,11 @@ class PaidQueries(Protocol):
         """
 
     def stated(self, statistics: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, float]]:
-        """{release: {metric: value}} from released statistics, by query name."""
+        """Return {release: {metric: value}} from released statistics, by query name."""
 
 
 def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
-    """Return what one query costs, with what its sampling spares."""
+    """Return the cost of one query, amplified by its sampling."""
     event = mechanism.event(query, sensitivity)
     if query.sampling is None:
         return event
@@ -160,9 +160,7 @@ def compose(queries: Iterable[PlannedQuery], accountant: Accountant) -> Accounta
 
 
 def failure_over_randomness(queries: Iterable[PlannedQuery]) -> float:
-    """Return the probability, over the public randomness, that some ask's bound does not hold; by
-    addition.
-    """
+    """Bound the probability, over public randomness, that some query's bound fails: by addition."""
     validities = [planned_query.sensitivity.validity for planned_query in queries]
     # A union bound: it needs no independence of bounds that share their randomness.
     return math.fsum(

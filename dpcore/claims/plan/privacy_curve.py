@@ -69,7 +69,7 @@ def require_covered(
 
 
 def certified(schedule: Schedule, guarantee: Guarantee) -> Curve:
-    """Upper ends of epsilon over delta, as this version composes the locked events.
+    """Return upper ends of epsilon over delta, as this version composes the locked events.
 
     The probability that a bound fails over the public randomness is part of every delta.
 
@@ -96,8 +96,7 @@ def certified(schedule: Schedule, guarantee: Guarantee) -> Curve:
 
 
 def _compose_covered(schedule: Schedule, guarantee: Guarantee) -> tuple[Accountant, float]:
-    """Return the locked events composed, and what is left of delta next to failures over the
-    randomness.
+    """Return the locked events composed, and delta less the failures over the randomness.
 
     Raises:
         ReplayError: `guarantee` is less than the noise costs at least.

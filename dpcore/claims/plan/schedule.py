@@ -62,7 +62,7 @@ class Scheduled(ABC):
         return Reads.most(planned_query.query.reads for planned_query in self.queries.values())
 
     def public(self, randomness: PublicRandomness) -> Public:
-        """Return what the learner's public part may know."""
+        """Return the public facts that the learner's public part may use."""
         return Public(domain=self.part, randomness=randomness, mu=self.mu)
 
     @property
@@ -71,15 +71,11 @@ class Scheduled(ABC):
         """What a run publishes of it: parameters, statistics, predictions or a function."""
 
     def forecast(self, randomness: PublicRandomness) -> tuple[str, ...]:
-        """Return how wide its confidence intervals will be, one sentence each, by public facts
-        only.
-        """
+        """Predict the widths of confidence intervals, one sentence each, by public facts."""
         return self.learner.forecast(self.public(randomness), self._noise_distributions())
 
     def relative_half_width(self, randomness: PublicRandomness) -> float:
-        """Return its widest interval as a proportion of its number's range; 0 where public facts do
-        not say.
-        """
+        """Return the widest interval relative to its number's range; 0 if unknown."""
         shortage = self.least_records(randomness) / (self.part.at_most or math.inf)
         return max(
             shortage,
@@ -87,7 +83,7 @@ class Scheduled(ABC):
         )
 
     def least_records(self, randomness: PublicRandomness) -> float:
-        """Below about how many records of its part it says nothing; 0 where nothing says."""
+        """Return about how many records meaningful results need; 0 if unknown."""
         return self.learner.least_records(self.public(randomness), self._noise_distributions())
 
     def _noise_distributions(self) -> dict[str, NoiseDistribution]:
@@ -155,7 +151,7 @@ class FunctionRelease(Scheduled):
 def with_inputs(
     releases: Sequence[Scheduled], inputs: Mapping[str, PublicInput]
 ) -> tuple[Scheduled, ...]:
-    """Attach to releases what comes from outside, and the premises of what each starts from.
+    """Attach outside inputs to releases, and the premises of what each starts from.
 
     Args:
         inputs: By name.

@@ -62,7 +62,7 @@ class Bounds:
     def release(
         self, release: Release, mu: float | None, randomness: PublicRandomness
     ) -> Scheduled:
-        """Return every planned query with its bound and uncalibrated mechanism; shares sum to 1.
+        """Return every planned query with its bound and uncalibrated mechanism; weights sum to 1.
 
         The first of the learner's bounds that covers the adjacency for every query is taken.
 
@@ -106,7 +106,7 @@ class Bounds:
     def _in_force(
         self, bound: SensitivityBound, release: Release, public: Public
     ) -> tuple[SensitivityBound, dict[str, PlannedQuery]] | Refused:
-        """Return one bound made definite, with every query under it; or the first refusal."""
+        """Return the bound for this learner with every query under it; or the first refusal."""
         queries = self._queries(release, public)
         if isinstance(queries, Refused):
             return queries
@@ -191,7 +191,7 @@ class Bounds:
     def evaluate(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public
     ) -> AnySensitivity | Refused:
-        """What a bound claims of one query in the query's distance, if that serves the run."""
+        """Return a bound's claim about one query, in its distance, or why it is of no use here."""
         claim = partial(bound.sensitivity, query, learner, public)
 
         def derived(answer: AnySensitivity | Refused) -> AnySensitivity | Refused:
@@ -245,7 +245,7 @@ class Bounds:
 def _explain_unsampled(
     query: Query, learner: AnyLearner, adjacency: Adjacency, claim: AnySensitivity
 ) -> str:
-    """Why the claim cannot be amplified by the query's sampling, or empty.
+    """Explain why the query's sampling cannot amplify the claim; empty if it can.
 
     Of an exact sum it is known, too, what a record moves by not being seen: at most the clip.
     """
@@ -304,7 +304,7 @@ def scheduled(learner: AnyLearner, queries: Mapping[str, PlannedQuery], **fields
 
 
 def _of_questions(planned_query: PlannedQuery) -> PlannedQuery:
-    """The ask for a function, charged as often as its oracle answers with noise of its own."""
+    """Return the query for a function, charged as often as its oracle answers with fresh noise."""
     query_count = planned_query.query.at_most * cast(Any, planned_query.mechanism).query_count
     return attrs.evolve(planned_query, query=attrs.evolve(planned_query.query, at_most=query_count))
 
@@ -353,7 +353,7 @@ class _Claims:
 
 
 def _explain_unfit(queries: tuple[Query, ...]) -> str:
-    """Why queries cannot be asked of evaluated records, or empty."""
+    """Explain why evaluated records cannot be queried so; empty if they can."""
     if any(query.sampling is not None for query in queries):
         return "evaluated records are not sampled: all of the hold-out is seen"
     if any(map(clips_persons, queries)):
@@ -390,7 +390,7 @@ def _choose_mechanisms(
 
 
 def _explain_misfit(mechanism: AnyMechanism, query: Query) -> str:
-    """Why a mechanism is none for a query of this norm and kind, and what is; or empty."""
+    """Explain why a mechanism does not fit a query's norm and kind, and which does; or empty."""
     name, needs = f"{query.name!r}", mechanism.needs
     usual = _FITTING[query.distance]
     if query.mechanism is not None:

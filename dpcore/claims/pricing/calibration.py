@@ -58,7 +58,7 @@ def calibrate(
         return tuple(queries)
 
     def excess(log_t: float) -> float:
-        """log(composed / target): falls in log_t, and crosses 0 where the budget is met."""
+        """Return log(composed / target): falls in log_t, and crosses 0 where the budget is met."""
         try:
             cost = compose(scale_to(log_t), accountant).epsilon(delta).upper
         except NoClaimError:
@@ -108,7 +108,7 @@ def _guess(epsilon: float, delta: float) -> float:
 
 
 def _root(excess: Callable[[float], float], start: float) -> float | None:
-    """Where a falling function crosses 0: by widening a bracket around `start`, then Brent.
+    """Find the zero of a falling function: widen a bracket around `start`, then use Brent's method.
 
     None if it is positive even `_LIMIT` above; `start - _FARTHEST` if it is not positive there.
     """
@@ -133,7 +133,7 @@ def _root(excess: Callable[[float], float], start: float) -> float | None:
 
 
 def find_zero(function: Callable[[float], float], start: float, end: float) -> float:
-    """Where a function crosses 0 between two points at which its signs differ, by Brent's method.
+    """Find a zero between two points of opposite signs, by Brent's method.
 
     Operation by operation `scipy.optimize.brentq`, whose import costs more than a small plan: every
     number is the same to the last bit.
@@ -217,7 +217,7 @@ def _settle(log_t: float, meets: Callable[[float], bool]) -> float:
 
 
 def _reason(queries: Sequence[PlannedQuery], accountant: Accountant, delta: float) -> str:
-    """Return what the composition does cost, or why it has no price."""
+    """State the actual cost of the composition, or why it has no price."""
     try:
         cost = compose(queries, accountant).epsilon(delta).upper
     except NoClaimError as refusal:

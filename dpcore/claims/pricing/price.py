@@ -157,7 +157,7 @@ def calibrate_plan(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Plan:
 
 
 def _judge_delta(request: Request) -> None:
-    """Warn of a delta at which publishing some record as it is would meet the claim.
+    """Warn of a delta so large that publishing some records as they are would meet the claim.
 
     Anyone who publishes each of n records with a probability of delta is (0, delta)-differentially
     private, and publishes n delta of them.
@@ -265,7 +265,7 @@ def _accountant(request: Request) -> Accountant:
 
 
 def _calibrate_groups(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Schedule:
-    """Return every group with noise that meets the budget together with its paid evaluation."""
+    """Calibrate every group so that it meets the budget together with its paid evaluation."""
     request, accountant = bounded.request, bounded.accountant
     delta = request.budget.delta_with(bounded.gamma)
     # A target in zCDP is met in zCDP; the run's accountant then states its epsilon.
@@ -295,7 +295,7 @@ def _calibrate_groups(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Sc
 
 
 def _weigh_queries(scheduled: Scheduled, number: int) -> list[PlannedQuery]:
-    """A release's asks, each with its share relative to all releases of the group.
+    """Return a release's queries, each weighted relative to all releases of the group.
 
     Raises:
         SpecError: a share is 0 in floats next to the others.
@@ -319,7 +319,7 @@ def find_fault(
     evaluation: Sequence[PlannedQuery],
     goal: Accountant,
 ) -> tuple[str, ...]:
-    """Path of what exceeds the budget by itself, or cannot be added up; the budget if nothing does.
+    """Return the path of what exceeds the budget by itself, or cannot be added; else the budget's.
 
     Args:
         queries: Of a group that could not be calibrated, by the number of their release.

@@ -35,9 +35,7 @@ def domain_and_adjacency(request: Request, release: Release) -> tuple[Domain, Ad
 
 
 def plan_evaluation(request: Request, group: Sequence[Scheduled]) -> tuple[PlannedQuery, ...]:
-    """Return what is asked of the hold-out about a group of releases; nothing without a paid
-    evaluation.
-    """
+    """Return the hold-out queries about a group of releases; none without a paid evaluation."""
     if request.evaluation is None:
         return ()
     names = tuple(scheduled.name for scheduled in group if promises(scheduled.learner, Model))

@@ -45,7 +45,7 @@ def statement(
     gamma: float,
     components: Components,
 ) -> Guarantee:
-    """Return what a run of a schedule guarantees.
+    """State the guarantee of a run of a schedule.
 
     Args:
         kind: What it publishes.
@@ -79,7 +79,7 @@ def state_guarantee(
     accountant: str,
     distributions: Mapping[str, str],
 ) -> Guarantee:
-    """Return what a run guarantees at an epsilon that is already known: no event is composed.
+    """State a run's guarantee at an epsilon that is already known: no event is composed.
 
     Args:
         epsilon: The upper end, at what is left of delta next to gamma.
@@ -118,7 +118,7 @@ def state_guarantee(
 
 
 def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
-    """Return what the claim rests on, all of it accepted by name.
+    """Return the assumptions of the claim, each accepted by name.
 
     Raises:
         NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
@@ -160,7 +160,7 @@ def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
 
 
 def _find_resting(schedule: Schedule, name: str) -> int:
-    """Number of the first release whose claim rests on an assumption."""
+    """Return the number of the first release whose claim rests on an assumption."""
     for number, scheduled in enumerate(schedule.releases):
         validities = (
             planned_query.sensitivity.validity for planned_query in scheduled.queries.values()
@@ -172,7 +172,7 @@ def _find_resting(schedule: Schedule, name: str) -> int:
 
 
 def publication(releases: Iterable[Scheduled], evaluation: PaidQueries | None) -> ReleaseKind:
-    """Return what a run publishes.
+    """Return the kind of publication of a run.
 
     Raises:
         SpecError: some functions are asked and others are not, or a paid evaluation needs a
@@ -209,7 +209,7 @@ def publication(releases: Iterable[Scheduled], evaluation: PaidQueries | None) -
 
 
 def _explain_reproduction(queries: Sequence[PlannedQuery]) -> str:
-    """Why a reproduction is not private.
+    """Explain why a reproduction is not private.
 
     Raises:
         SpecError: nothing in it is refuted or conditional.
@@ -262,19 +262,22 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
 
 
 def _room(request: Request) -> tuple[str, ...]:
-    """A sealed run that fails for want of room says how many records there are."""
+    """State the premise that a sealed run never fails for want of room.
+
+    Such a failure would reveal the number of records.
+    """
     premise = "memory, disk and time suffice for every admissible number of records"
     return (premise,) if request.records.sealed and request.domain.exact is None else ()
 
 
 def _questions(kind: ReleaseKind) -> tuple[str, ...]:
-    """Where answers are published, who may choose the questions."""
+    """State the premise about the choice of questions, if the run publishes answers."""
     premise = "questions are chosen without the records, though maybe from earlier answers"
     return () if kind in _WITHOUT_QUESTIONS else (premise,)
 
 
 def _components(schedule: Schedule, accountant: Accountant) -> Iterable[Any]:
-    """Whatever a claim rests on."""
+    """Yield every component on which a claim rests."""
     return (
         *(
             (
@@ -320,7 +323,7 @@ def _query_guarantees(schedule: Schedule) -> Iterator[QueryGuarantee]:
 
 
 def _is_choice(mechanism: AnyMechanism) -> bool:
-    """Return whether it publishes which of several values it chose."""
+    """Return whether the mechanism publishes which of several values it chose."""
     if mechanism.needs.additive:
         return False
     # Their noise is imported with them.

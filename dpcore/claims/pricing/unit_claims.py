@@ -98,16 +98,14 @@ Claim = AnySensitivity | Refused
 
 
 def bound_relation(adjacency: Adjacency) -> Adjacency:
-    """Return the relation of a theorem's own step: of a person's records, one that comes or
-    goes.
-    """
+    """Return the relation of a theorem's own step; for a person's records, add/remove."""
     return ADD_REMOVE if adjacency.varies else adjacency
 
 
 def unit_claim(
     query: Query, learner: AnyLearner, adjacency: Adjacency, claim: Callable[[Adjacency], Claim]
 ) -> Claim:
-    """Return what a bound claims of the unit of a relation, or why it claims nothing.
+    """Return a bound's claim about the unit of a relation, or why it makes none.
 
     Args:
         query: As planned.
@@ -120,7 +118,7 @@ def unit_claim(
 
 
 def explain_unpriced(adjacency: Adjacency, mechanism: AnyMechanism) -> str:
-    """Why a mechanism's event does not hold for the unit, or empty."""
+    """Explain why a mechanism's event does not hold for the unit; empty if it does."""
     if mechanism.needs.persons or not adjacency.varies:
         return ""
     return (
@@ -130,7 +128,7 @@ def explain_unpriced(adjacency: Adjacency, mechanism: AnyMechanism) -> str:
 
 
 def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], Claim]) -> Claim:
-    """Return what a bound about records claims about persons.
+    """Return the claim about persons that follows from a bound about records.
 
     Args:
         query: As planned.
@@ -231,9 +229,7 @@ def _larger_range(first: Sensitivity, second: Sensitivity) -> float | None:
 def _take_steps(
     claim: Sensitivity, steps: int, adjacency: Adjacency, tree: Mapping[str, Any] | None
 ) -> Sensitivity:
-    """Return the claim of a path of so many steps, rounded up; derived where one rule derives
-    each.
-    """
+    """Return the claim of a path of so many steps, rounded up; derive it if one rule does."""
     full_path = times(claim.value, steps)
     # Any two outputs are within twice the bound, by way of 0, whatever lies between them.
     if claim.covers_fallback and claim.range is None:
@@ -259,7 +255,7 @@ def _take_steps(
 
 
 def times(value: float, steps: int) -> float:
-    """`steps * value` as a float, rounded up where it is not exact."""
+    """Return `steps * value` as a float, rounded up unless exact."""
     product = steps * value
     # Fractions decide whether the float fell short of the product, however little.
     exact = Fraction(product) >= steps * Fraction(value)
@@ -274,8 +270,7 @@ def clips_persons(query: Query) -> TypeGuard[SumQuery]:
 def of_clipped_persons(
     query: SumQuery, learner: AnyLearner, adjacency: Adjacency, claim: Callable[[Adjacency], Claim]
 ) -> Claim:
-    """Return the sensitivity of a query that clips persons; refused where the theorem does not
-    hold.
+    """Return the sensitivity of a query that clips persons; refuse it if the theorem does not hold.
 
     Args:
         query: As planned.
@@ -337,7 +332,7 @@ def _clipped_tree(query: SumQuery, adjacency: Adjacency, learner: SummingLearner
 
 
 def _premises(learner: SummingLearner, path: Sensitivity) -> tuple[str, ...]:
-    """Of the path; and that contributions are row by row, where a bound speaks of `partial`."""
+    """Return the path's premises; for a bound on `partial`, also row-by-row contributions."""
     is_row_wise = not learner.isolate and proves_partial(learner)
     return tuple(
         dict.fromkeys(
@@ -347,7 +342,7 @@ def _premises(learner: SummingLearner, path: Sensitivity) -> tuple[str, ...]:
 
 
 def _bound_length(clipped_sum: Sum, records: int, is_turned: bool) -> tuple[float, str]:
-    """L, the most that one person adds, and where it comes from, in words."""
+    """Return L, the most that one person adds, and its origin, in words."""
     assert clipped_sum.person is not None, "the query clips persons"
     full_length = times(clipped_sum.clip, records)
     # A clip that no person reaches changes nothing, so that the guarantee does not name it.
@@ -358,7 +353,7 @@ def _bound_length(clipped_sum: Sum, records: int, is_turned: bool) -> tuple[floa
 
 
 def _bound_replacement(length: float, query: SumQuery) -> float:
-    """Return what a replaced person moves, of whom none adds more than `length`; rounded up."""
+    """Bound the change by a replaced person if none adds more than `length`, rounded up."""
     # No entry of either vector is negative and none exceeds L: nor does any difference of them.
     if query.sum.sign == "non_negative" and (
         query.distance is Distance.LINF or query.real_size == 1
@@ -386,7 +381,7 @@ def explain_unbanded(
     *,
     single: bool,
 ) -> str:
-    """Why the theorem does not cover a query with bands, or empty.
+    """Explain why the theorem does not cover a query with bands; empty if it does.
 
     Args:
         single: Whether the release asks nothing else: another query in a block is not covered.

@@ -50,7 +50,9 @@ _NEAREST = 1 / 256  # of epsilon_0 over the shift of a Gaussian that follows: el
 
 
 def together(event: Event, count: int, mu: float = 0.0) -> dict[Event, int]:
-    """Return what `count` of it compose to, each chosen from earlier answers: events with counts.
+    """Return the events that `count` of it compose to, each chosen from earlier answers.
+
+    Events come with counts.
 
     Choices become joint curves of at most 64 each, of as equal sizes as can be.
 
@@ -72,9 +74,7 @@ def together(event: Event, count: int, mu: float = 0.0) -> dict[Event, int]:
 
 
 def attaining(event: Event) -> Event | None:
-    """Return what one pair attains and is nowhere lossier than the event; None where none is
-    known.
-    """
+    """Return an event that one pair attains, nowhere lossier than the given one; else None."""
     if isinstance(event, ExponentialMechanismEvent):
         half = down(0.5 * event.epsilon_0, roundings=2)
         return RandomizedResponseEvent(epsilon=half, classes=2, adjacency=event.adjacency)
@@ -102,7 +102,7 @@ class ChoicesEvent(CompoundEvent, VectorCurve):
     mu: float = 0.0
 
     def upper(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
-        """Chords of the joint curve's upper ends at an array of epsilons >= 0, shape (k,)."""
+        """Interpolate the joint curve's upper ends by chords at epsilons >= 0, shape (k,)."""
         # read a little to the left, where a falling curve is higher by more than what is rounded
         a = np.exp(epsilons) * (1 - 1e-12)
         value = np.interp(a, *_joint_curve(self.event.epsilon_0, self.count, self.mu))
@@ -113,7 +113,9 @@ class ChoicesEvent(CompoundEvent, VectorCurve):
 def _joint_curve(
     epsilon_0: float, count: int, mu: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """a = 1, e^s, e^{2s}, ..., and upper ends of T^count H, H the Gaussian's curve (0: none)."""
+    """Return a = 1, e^s, e^{2s}, ..., and upper ends of T^count H, H the Gaussian's curve (0:
+    none).
+    """
     # a Gaussian's tail may be many ranges long
     cells = _CELLS if mu > 0 else max(_CELLS, _FINEST // count)
     step = epsilon_0 / cells

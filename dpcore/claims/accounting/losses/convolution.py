@@ -41,8 +41,10 @@ Spectrum = NDArray[np.complex128]
 
 
 def _log_moment_table(measures: Sequence[Masses], orders: Array) -> Array:
-    r""":math:`\log\sum_k p_k e^{\theta x_k}` of measures with equally many losses, at each theta
-    in `orders`; shape (measures, orders)."""
+    r"""Return :math:`\log\sum_k p_k e^{\theta x_k}` of measures at each theta in `orders`.
+
+    The measures have equally many losses; shape (measures, orders).
+    """
     with np.errstate(divide="ignore"):
         logs = np.log(np.array([measure.mass for measure in measures]))
     indices = np.arange(float(logs.shape[1]))
@@ -87,7 +89,7 @@ class Saddle:
 
     @classmethod
     def of(cls, groups: Sequence[Group], tilt: float, shifts: tuple[float, float]) -> "Saddle":
-        """Window from Chernoff's bound at two neighbouring tilts, cut to the support.
+        """Return the window of Chernoff's bound at two neighbouring tilts, cut to the support.
 
         Args:
             groups: What is composed.
@@ -124,7 +126,7 @@ def total_moments(groups: Sequence[Group], orders: Array) -> Array:
 
 
 def _groups_by_length(groups: Sequence[Group]) -> Iterator[list[Group]]:
-    """Groups with equally many losses, at most 64 at a time."""
+    """Yield groups with equally many losses, at most 64 at a time."""
     by_length: dict[int, list[Group]] = {}
     for group in groups:
         by_length.setdefault(len(group.masses.mass), []).append(group)
@@ -133,7 +135,7 @@ def _groups_by_length(groups: Sequence[Group]) -> Iterator[list[Group]]:
 
 
 def best_shifts(groups: Sequence[Group], tilt: float) -> tuple[float, float]:
-    """Shifts that make the window of these groups about as narrow as it can be."""
+    """Return shifts that make the window of these groups about as narrow as possible."""
     # Any shifts are sound: they decide how wide the window is, and so how long it takes.
     deviation = math.sqrt(max(variance(groups, tilt), 0.0))
     width = math.fsum(g.count * (g.masses.last - g.masses.first) for g in groups)
@@ -145,7 +147,7 @@ def best_shifts(groups: Sequence[Group], tilt: float) -> tuple[float, float]:
 
 
 def variance(groups: Sequence[Group], tilt: float) -> float:
-    """Variance of the tilted sum."""
+    """Return the variance of the tilted sum."""
     total = 0.0
     for group in groups:
         x = group.masses.step * np.arange(len(group.masses.mass))
@@ -182,9 +184,7 @@ class Composed:
     slack: float
 
     def epsilon_above(self, delta: float) -> float:
-        """Return an epsilon whose delta is certainly at most `delta`; infinite where there is
-        none.
-        """
+        """Return an epsilon whose delta is certainly at most `delta`; infinite if there is none."""
         # Mass above the window counts as delta in full, untilted at the window's upper edge.
         tail = self.saddle.log_moment - self.saddle.tilt * self.saddle.high + self.relative
         outside = self.saddle.above * math.exp(min(tail, 700.0))
@@ -199,7 +199,7 @@ class Composed:
         return self._crossing(np.maximum(self.tilted - self.cell_error, 0.0), target, -1)
 
     def curve_above(self) -> tuple[Array, Array]:
-        """Epsilons, increasing, and upper ends of the curve there, where they say something.
+        """Return increasing epsilons, and upper ends of the curve there, if they are informative.
 
         The sum of the class's module at each loss, every error added as in `epsilon_above`.
         """
@@ -228,7 +228,7 @@ class Composed:
         return self.losses[cells] + slack, np.minimum(heights, 1.0)
 
     def _crossing(self, tilted: Array, target: float, sign: int) -> float:
-        """Where the curve of `tilted`, erring to one side, equals `target`; 0 at least.
+        """Find where the curve of `tilted`, erring to one side, equals `target`; 0 at least.
 
         Between two losses x_j < epsilon <= x_{j+1} the curve is
         C (S - e^{epsilon - r} R) with S, R sums over the losses above and C = e^{K - theta r}.
@@ -281,14 +281,15 @@ class Composed:
 
 
 def _sum_error(cells: int) -> float:
-    """Relative error of a sum of exponentials: of each exponent, up to `_CUTOFF`, and of the
-    sum.
+    """Bound the relative error of a sum of exponentials.
+
+    It covers each exponent, up to `_CUTOFF`, and the sum.
     """
     return gamma(max(2 * cells + 16, cells + 2 * _CUTOFF + 32))
 
 
 def _subtrahends(exponents: Array) -> Array:
-    """Exponentials that are subtracted from an upper end: 0 where they would be cut off below."""
+    """Return exponentials to subtract from an upper end: 0 if they would be cut off below."""
     with np.errstate(under="ignore"):
         exponentials = np.exp(np.minimum(exponents, _CUTOFF))
     return np.asarray(np.where(exponents > -_CUTOFF, exponentials, 0.0))
@@ -352,7 +353,7 @@ def compose(groups: Sequence[Group], saddle: Saddle, step: float) -> Composed:
 
 
 def _tilt_masses(masses: Masses, tilt: float) -> Array:
-    """Masses times e^{tilt x}, normalised by the measure's own log moment."""
+    """Multiply masses by e^{tilt x}, normalised by the measure's own log moment."""
     x = masses.step * np.arange(len(masses.mass))
     # Normalised, the masses sum to 1, as the transform's error bound takes for granted.
     moment = float(_log_moment_table([masses], np.array([tilt]))[0, 0]) - tilt * masses.first
@@ -369,7 +370,7 @@ def _tilt_rounding(masses: Masses, tilt: float) -> float:
 
 
 def _wrap(values: Array, cells: int) -> Array:
-    """Sum over indices equal modulo `cells`."""
+    """Sum values over indices equal modulo `cells`."""
     if len(values) <= cells:
         return values if len(values) == cells else np.pad(values, (0, cells - len(values)))
     rows = -(-len(values) // cells)
@@ -378,7 +379,7 @@ def _wrap(values: Array, cells: int) -> Array:
 
 
 def _multiply_powers(transforms: dict[int, Spectrum]) -> Spectrum:
-    """Product of each transform to its count, with one chain of squarings for all."""
+    """Multiply all transforms, each to the power of its count, by one chain of squarings."""
     top = max(transforms).bit_length()
     result: Spectrum | None = None
     for bit in range(top - 1, -1, -1):
@@ -392,7 +393,7 @@ def _multiply_powers(transforms: dict[int, Spectrum]) -> Spectrum:
 
 
 def _count_by_size(groups: Sequence[Group]) -> dict[int, int]:
-    """Copies by a lower end of their group's count, so that few powers are taken."""
+    """Count copies by a lower end of their group's count, so that few powers are taken."""
     sizes: dict[int, int] = {}
     for group in groups:
         floor = next(edge for edge in (64, 8, 2, 1) if group.count >= edge)

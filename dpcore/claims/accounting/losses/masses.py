@@ -115,13 +115,13 @@ class Extent:
         return cls(max(-reverse, -LIMIT), top, largest_loss(event, direction) is not None)
 
     def knots(self, top: float, step: float) -> Array:
-        """top, top - step, ... to at most `bottom`; at least three, in increasing order."""
+        """Return top, top - step, ... to at most `bottom`; at least three, in increasing order."""
         count = max(2, math.ceil((top - self.bottom) / step))
         return top - step * np.arange(count, -1.0, -1.0)
 
 
 def _polygon(knots: Array, values: Array, step: float, ceiling: float, infinite: float) -> Masses:
-    """Masses of the lower convex hull of (0, ceiling) and the points (e^knot, value).
+    """Return masses of the lower convex hull of (0, ceiling) and the points (e^knot, value).
 
     With slopes s_k = Q-probability of a loss above the interval, p_k = e^{knot}(s_{k-1}-s_k). The
     slopes telescope exactly, so that the rounding error of the curve is relative.
@@ -168,7 +168,7 @@ def _above_hull(
     ceiling: float,
     corners: list[int],
 ) -> list[int]:
-    """Which of the points lie above the hull: `corners`, and their neighbours in turn.
+    """Return the points above the hull: find them at `corners` first, then at neighbours in turn.
 
     A point is dropped for good, and only its two neighbours can be bad next: the time is linear in
     what is dropped, however long the run of points that one corner drops one after another.
@@ -221,7 +221,7 @@ def masses_above(event: Event, direction: Direction, extent: Extent, step: float
 def masses_both(
     event: Event, direction: Direction, extent: Extent, step: float
 ) -> tuple[Masses, Masses | None]:
-    """Return that measure, and one nowhere above the event's (None: nothing is known)."""
+    """Return a measure nowhere below the event's curve, and one nowhere above (None: unknown)."""
     knots, curve = _curve_above(event, direction, extent, step)
     below = _measure_below(event, direction, extent, step, curve) if event.curve.attained else None
     return _measure_above(knots, curve, step), below
@@ -240,18 +240,18 @@ class AsAttained(CompoundEvent, VectorCurve):
         return self.event.curve.upper(epsilons, direction)
 
     def lower(self, epsilons: Array, direction: Direction) -> Array:
-        """Return the same curve, but for rounding."""
+        """Return the same curve, lowered by its rounding error."""
         return down(self.event.curve.upper(epsilons, direction), roundings=5000)
 
     def infinite_mass(self, direction: Direction) -> float:
-        """Return what the curve keeps at the most distant loss."""
+        """Return the curve's value at the largest loss considered, `LIMIT`."""
         return float(self.lower(np.array([LIMIT]), direction)[0])
 
 
 def _curve_above(
     event: Event, direction: Direction, extent: Extent, step: float
 ) -> tuple[Array, Array]:
-    """Knots up to the extent's top, and upper ends of the curve there."""
+    """Return knots up to the extent's top, and upper ends of the curve there."""
     knots = extent.knots(extent.top, step)
     return knots, np.minimum.accumulate(extended_curve(event, knots, direction, lower=False))
 
@@ -269,9 +269,7 @@ def _measure_above(knots: Array, curve: Array, step: float) -> Masses:
 def _measure_below(
     event: Event, direction: Direction, extent: Extent, step: float, above: Array
 ) -> Masses | None:
-    """Return the measure from below; `above` holds upper ends at the knots up to the extent's
-    top.
-    """
+    """Return the measure from below; `above` holds upper ends at knots up to the extent's top."""
     if step > _WIDEST:
         return None
     # An anchored curve ends at its largest loss: a line below it there makes the last interval.
@@ -309,8 +307,9 @@ def _measure_below(
 def _lines(
     below: Array, above: Array, ceiling: float, a: Array, step: float
 ) -> tuple[Array, Array]:
-    """Per interval, the two end values of a line below the curve, which is itself above ceiling -
-    a.
+    """Return, per interval, the two end values of a line below the curve.
+
+    The curve itself lies above ceiling - a.
 
     The coordinate in an interval is x = a / e^{left knot} - 1, from 0 to e^step - 1.
     """
@@ -368,7 +367,7 @@ class _LastLine:
     slope: float
 
     def height(self, loss: float) -> float:
-        """Return its value over the level at a loss, rounded down."""
+        """Return the line's height over the level at a loss, rounded down."""
         return self.slope * math.exp(self.top) * -math.expm1(loss - self.top) * (1 - gamma(128))
 
 

@@ -64,7 +64,7 @@ class AutoAccountant(Accountant):
         return attrs.evolve(self, methods=methods, applications=self.applications + applied)
 
     def intervals(self, delta: float) -> tuple[dict[str, Interval], dict[str, str]]:
-        """Return every method's interval, and of those that have none the reason."""
+        """Return each method's interval, and for methods without one the reason."""
         ends: dict[str, Interval] = {}
         refusals: dict[str, str] = {}
         for name, method in self.methods.items():
@@ -101,7 +101,7 @@ class AutoAccountant(Accountant):
         return ends
 
     def _select(self, *names: str) -> "AutoAccountant":
-        """Return the same with these methods only."""
+        """Return the same accountant with these methods only."""
         return attrs.evolve(
             self, methods={name: self.methods[name] for name in names if name in self.methods}
         )
@@ -135,7 +135,7 @@ class AutoAccountant(Accountant):
         return intersection(self._ends(delta), delta)
 
     def explain(self, delta: float) -> str:
-        """Return which method won, and the upper ends of those it beat, in one clause."""
+        """Name in one clause the method that won, and the upper ends of those it beat."""
         ends = self._ends(delta)
         order = sorted(ends, key=lambda name: ends[name].upper)
         runners_up = ", ".join(f"{name} {ends[name].upper:.6g}" for name in order[1:])
@@ -146,7 +146,7 @@ class AutoAccountant(Accountant):
 
 
 def intersection(ends: Mapping[str, Interval], delta: float) -> Interval:
-    """Return what all methods say together.
+    """Intersect the intervals of all methods.
 
     Raises:
         ContractError: one method's upper end lies below another's lower end.

@@ -27,7 +27,7 @@ class BasicAccountant(Accountant):
     spent: dict[Event, int] = attrs.field(factory=dict)
 
     def compose(self, event: Event, count: int = 1) -> "BasicAccountant":
-        """Equal events are counted together."""
+        """Add the event; equal events are counted together."""
         self.accept(event, count)
         if count == 0:
             return self
@@ -66,5 +66,5 @@ class BasicAccountant(Accountant):
         return Interval(min(lower, upper), upper)
 
     def explain(self, delta: float) -> str:
-        """Return how the parts were added."""
+        """Name the composition rule in a clause."""
         return "basic composition (epsilons and deltas add up)"

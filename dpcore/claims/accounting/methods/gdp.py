@@ -45,7 +45,7 @@ class GdpAccountant(Accountant):
         )
 
     def _mu(self, sign: int) -> float:
-        """sqrt(mu_squared), an exact sum, moved by more than the rounding error of the root."""
+        """Return sqrt(mu_squared), an exact sum, shifted by more than the root's rounding error."""
         return _root(self.mu_squared) * (1 + sign * gamma(4 + 2 * self.additions))
 
     def epsilon(self, delta: float) -> Interval:

@@ -54,7 +54,7 @@ class HomogeneousAccountant(Accountant):
         return attrs.evolve(self, claim=claim, copies=copies)
 
     def epsilon(self, delta: float) -> Interval:
-        """Upper end for every release with the claim; no lower end is claimed for this one.
+        """Return an upper end for every release with the claim; no lower end is claimed.
 
         Raises:
             NoClaimError: infinite losses are likelier than delta.
@@ -78,7 +78,7 @@ class HomogeneousAccountant(Accountant):
         return Interval(0.0, min(pure_sum, crossing))
 
     def _crossing(self, epsilon_0: float, target: float) -> float:
-        """Where randomized response's curve falls to `target`, rounded up."""
+        """Find where randomized response's curve falls to `target`, rounded up."""
         k = self.copies
         j = np.arange(k + 1.0)
         choose = (

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 def spend(spent: Spent, event: Event, count: int) -> Spent:
-    """`spent` with `count` copies of the parts of `event` added; the argument stays as it is."""
+    """Return a copy of `spent` with `count` copies of the parts of `event` added."""
     spent = dict(spent)
     for part, times in event.parts():
         spent[part] = spent.get(part, 0) + times * count
@@ -58,7 +58,7 @@ class PldAccountant(Accountant):
     _results: dict[object, object] = attrs.field(factory=dict, repr=False)
 
     def compose(self, event: Event, count: int = 1) -> "PldAccountant":
-        """Equal events are counted together; nothing is computed yet."""
+        """Add the event; equal events are counted together, and nothing is computed yet."""
         self.accept(event, count)
         if count == 0:
             return self
@@ -76,7 +76,7 @@ class PldAccountant(Accountant):
     def curve_above(
         self, direction: Direction, deltas: Sequence[float], step: float
     ) -> tuple[Array, Array]:
-        """Epsilons, increasing, and upper ends of the composed curve there.
+        """Return increasing epsilons, and upper ends of the composed curve there.
 
         Args:
             deltas: Around which of the curve's heights it is wanted; a few say all in between.

@@ -55,9 +55,7 @@ Array = NDArray[np.float64]
 
 
 def wanted_width(width: float, epsilon: float) -> float:
-    """Return the width to aim at where epsilon is about this, of one that is wanted between 1 and
-    20.
-    """
+    """Return the width to aim at near this epsilon; `width` is for epsilons from 1 to 20."""
     return width * max(min(1.0, epsilon), epsilon / 20) if epsilon > 0 else width
 
 
@@ -111,7 +109,7 @@ class Search:
     def curve_above(
         self, direction: Direction, deltas: Sequence[float], step: float
     ) -> tuple[Array, Array]:
-        """Return what `PldAccountant.curve_above` answers, out of this search."""
+        """Answer `PldAccountant.curve_above` out of this search."""
         above = self._merge_gaussians(+1)
         aims = [self._aim(above, above, direction, delta) for delta in sorted(deltas, reverse=True)]
         need(
@@ -136,9 +134,7 @@ class Search:
         return np.concatenate(epsilons), np.minimum.accumulate(np.concatenate(heights))
 
     def _lower(self, delta: float) -> float:
-        """Return what the events, as one pair attains them, cost without those of which none is
-        known.
-        """
+        """Return a lower end from those events that one pair is known to attain."""
         # Two events with one pair count once: leaving out events is post-processing.
         spent = self.spent.items()
         attained = {pair: n for event, n in spent if (pair := attaining(event)) is not None}
@@ -152,8 +148,9 @@ class Search:
             return 0.0
 
     def _merge_gaussians(self, sign: int) -> Spent:
-        """Return all Gaussian events as one, its mu moved by the sum's rounding error; others
-        together.
+        """Merge all Gaussian events into one, its mu shifted by the sum's rounding error.
+
+        Equal others are counted together.
         """
         squares = 0.0
         merged: Spent = {}
@@ -168,7 +165,7 @@ class Search:
         return merged
 
     def _compute_once(self, key: object, make: Callable[[], T]) -> T:
-        """Computed once for an accountant and all that are composed from it."""
+        """Compute a value once for an accountant and all that are composed from it."""
         if key not in self._results:
             # All at once: nothing but time is lost, and no order of use has to be kept.
             if len(self._results) > _MOST_RESULTS:
@@ -177,7 +174,7 @@ class Search:
         return cast(T, self._results[key])
 
     def _aim(self, above: Spent, below: Spent, direction: Direction, delta: float) -> "_Aim":
-        """Ranges, tilt and window of one direction, from rough masses."""
+        """Choose ranges, tilt and window of one direction, from rough masses."""
         copies = sum(above.values())
         # a power of 16, so that neighbouring questions share their grids
         tail = 16.0 ** math.floor(math.log(max(delta * 1e-6 / copies, 1e-280), 16.0))
@@ -206,7 +203,7 @@ class Search:
         )
 
     def _extent(self, event: Event, direction: Direction, tail: float) -> Extent:
-        """Where its losses lie; an event that is the same in both directions is searched once."""
+        """Find the range of the event's losses; search an event with equal directions once."""
 
         def find_diameter(side: Direction) -> float:
             return self._compute_once(
@@ -217,7 +214,7 @@ class Search:
         return Extent.between(event, direction, find_diameter(direction), find_diameter(reverse))
 
     def _interval(self, aim: "_Aim", rival: Interval | None = None) -> Interval:
-        """Return one direction: a first step, and a finer one where the interval is too wide.
+        """Compute one direction's interval: by a first step, and a finer one if it is too wide.
 
         Args:
             rival: The other direction's interval, if known: an upper end at most that one's
@@ -257,7 +254,7 @@ class Search:
         return interval
 
     def _interval_at(self, aim: "_Aim", step: float, rival: Interval | None) -> Interval:
-        """Both ends at one step; the upper one only where it decides nothing."""
+        """Return both ends at one step, or only the upper end if it decides nothing."""
         if not self.below:
             groups = [
                 Group(masses_above(event, aim.direction, extent, step), count)
@@ -284,7 +281,7 @@ class Search:
     def _masses(
         self, aim: "_Aim", spent: Spent, step: float
     ) -> list[tuple[tuple[Masses, Masses | None], int]]:
-        """Masses of all events from above and from below, with counts."""
+        """Return masses of all events from above and from below, with counts."""
         # The merged Gaussian of the lower end takes the extent of the upper end's. An event that is
         # not attained is taken as if it were, to measure the grid; `epsilon` certifies the rest.
         return [
@@ -338,8 +335,7 @@ class _Aim:
         return max(2 * (saddle.high - saddle.low) / _WIDEST_WINDOW, longest / _MOST_MASSES)
 
     def aligned(self, step: float) -> float:
-        """Return the largest step up to `step` that divides the range of the commonest anchored
-        event.
+        """Return the largest step up to `step` that divides the commonest anchored event's range.
 
         Its smallest loss, often of positive probability, then lies on the grid as its largest does.
         """
@@ -356,7 +352,7 @@ def _rough(event: Event, direction: Direction, extent: Extent) -> Masses:
 
 
 def _round_down(step: float) -> float:
-    """Down to a power of sqrt(2), so that neighbouring questions share their grids."""
+    """Round down to a power of sqrt(2), so that neighbouring requests use the same grids."""
     return float(2.0 ** (math.floor(2 * math.log2(step)) / 2))
 
 

@@ -43,7 +43,7 @@ class ZcdpAccountant(Accountant):
         )
 
     def epsilon(self, delta: float) -> Interval:
-        """Return what the total implies.
+        """Return the epsilon that the total rho implies at delta.
 
         Raises:
             NoClaimError: delta is 0.
@@ -61,7 +61,7 @@ class ZcdpAccountant(Accountant):
 
 
 def default_orders() -> NDArray[np.float64]:
-    """Orders from 1.01 to 10^6: dense to 12, every integer to 64, then growing by a quarter."""
+    """Return orders from 1.01 to 10^6: dense to 12, integers to 64, then growing by a quarter."""
     return np.concatenate(
         [
             1 + np.geomspace(0.01, 11, 90),
@@ -87,7 +87,9 @@ class RenyiAccountant(Accountant):
     _cache: dict[Event, NDArray[np.float64]] = attrs.field(factory=dict, repr=False)
 
     def compose(self, event: Event, count: int = 1) -> "RenyiAccountant":
-        """Equal events are counted together; their divergences are computed when asked for.
+        """Add the event; equal events are counted together.
+
+        Their divergences are computed when they are needed.
 
         Raises:
             UnsupportedEventError: the event has no Rényi divergences.
@@ -105,7 +107,7 @@ class RenyiAccountant(Accountant):
         )
 
     def _divergences(self, event: Event) -> NDArray[np.float64]:
-        """Computed once for an accountant and all that are composed from it."""
+        """Compute an event's divergences once for an accountant and all composed from it."""
         if event not in self._cache:
             self._cache[event] = need_value(
                 event.claims.renyi,
@@ -115,7 +117,7 @@ class RenyiAccountant(Accountant):
         return self._cache[event]
 
     def epsilon(self, delta: float) -> Interval:
-        """Return what the total implies at the best order; no lower end is claimed.
+        """Return the epsilon that the total implies at the best order; no lower end is claimed.
 
         Raises:
             NoClaimError: delta is 0, or no order has a finite divergence.

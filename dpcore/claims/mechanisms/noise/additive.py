@@ -92,7 +92,7 @@ class IntegerDistribution:
         )
 
     def sample(self, count: int, stream: Stream) -> NDArray[np.int64]:
-        """Return what `draw` draws, once it is known to be one integer for each coordinate."""
+        """Draw by `draw`, and check that it gives one integer for each coordinate."""
         values = self.draw(count, stream)
         need(
             values.shape == (count,) and values.dtype == np.int64,
@@ -103,8 +103,7 @@ class IntegerDistribution:
         return values
 
     def event(self, shift: int, dimension: int, adjacency: Adjacency) -> Event:
-        """Return the claim for `dimension` coordinates that move by at most `shift` together, in
-        l1.
+        """Return the claim for `dimension` coordinates that move by `shift` at most, in l1.
 
         Raises:
             ParameterError: the tables would be too large.
@@ -147,7 +146,7 @@ class IntegerDistribution:
         )
 
     def _log_weights(self, cutoff: int) -> tuple[NDArray[np.float64], float]:
-        """Of -reach, ..., reach, and the relative error of weights and of their sums."""
+        """Return log weights of -cutoff, ..., cutoff, and a relative error of weights and sums."""
         need(
             cutoff <= _LARGEST,
             "additive noise",
@@ -184,7 +183,7 @@ class IntegerDistribution:
         return logs, 4 * _ERROR * (1 + float(size)) + gamma(4 * logs.size)
 
     def _largest_loss(self, shift: int) -> float:
-        """L above, the largest of all shifts up to `shift`; infinite where there is none."""
+        """Return L above, the largest of all shifts up to `shift`; infinite if there is none."""
         cutoff = self.start + shift + self.period
         logs, error = self._log_weights(cutoff + shift)
         if self.thin or bool(np.isneginf(logs).any()):
@@ -221,7 +220,7 @@ class IntegerDistribution:
         )
 
         def pairs(s: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            """Losses, raised by their error, and the weights of the moved noise."""
+            """Return losses, raised by their error, and the weights of the shifted noise."""
             moved = slice(shift - s, logs.size - shift - s)
             with np.errstate(invalid="ignore"):
                 losses = logs[inner] - logs[moved] + 2 * error
@@ -250,7 +249,7 @@ class IntegerDistribution:
 
     @staticmethod
     def _knots(losses: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """0 and the positive losses to some digits; evenly spaced ones where these are many."""
+        """Return 0 and the positive losses to some digits; evenly spaced ones if these are many."""
         finite = np.concatenate(losses)
         finite = np.unique(np.round(finite[np.isfinite(finite) & (finite > 0)], _DIGITS))
         knots = np.union1d([0.0], finite)
@@ -275,7 +274,7 @@ class AdditiveNoise(LaplaceNoise):
 
     @abstractmethod
     def distribution(self, shift: int, scale: Fraction) -> IntegerDistribution:
-        """The distribution of the noise on each coordinate. No loss may rise with the scale.
+        """Return the distribution of the noise on each coordinate. No loss may rise with the scale.
 
         Args:
             shift: By how many steps a statistic moves at most, >= 1, in l1.
@@ -322,7 +321,7 @@ class AdditiveNoise(LaplaceNoise):
         )
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
-        """With the law, which the plan determines."""
+        """Prepare the law, which the plan determines."""
         distribution, _ = self.distribution_of(query, sensitivity)
         if query.values == "integers":
             return OnIntegers(distribution.sample)

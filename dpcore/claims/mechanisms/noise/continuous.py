@@ -8,14 +8,14 @@ from dpcore.randomness import Stream
 
 
 def laplace(count: int, stream: Stream) -> NDArray[np.float64]:
-    """Independent draws of density exp(-|x|)/2, shape (count,)."""
+    """Draw independently from the density exp(-|x|)/2, shape (count,)."""
     # minus the logarithm of a uniform is exponential; a second uniform gives the sign
     words = stream.uniform((2, count))
     return np.asarray(np.log(words[0]) * np.where(words[1] < 0.5, 1.0, -1.0))
 
 
 def gamma(shapes: NDArray[np.float64], stream: Stream) -> NDArray[np.float64]:
-    r"""Return one independent Gamma(shape, 1) draw for every entry of `shapes`, each > 0.
+    r"""Draw one independent Gamma(shape, 1) number for every entry of `shapes`, each > 0.
 
     With d = shape - 1/3 and x normal, d(1 + w)^3 for :math:`w = x/\sqrt{9d}` is accepted with
     probability :math:`\exp(x^2/2 + d(3\log(1+w) - 3w - 3w^2 - w^3))`; for shapes below 1, a draw of

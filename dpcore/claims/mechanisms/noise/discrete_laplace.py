@@ -61,8 +61,7 @@ def _within(
 
 
 def laplace_distribution(scale: Fraction | float, count: int) -> Magnitudes:
-    """Return the law of |z|, with tables that suit `count` draws at a time; its `symmetric` draws
-    z.
+    """Return the law of |z|, with tables for `count` draws at a time; its `symmetric` draws z.
 
     Args:
         scale: t above; a float means the rational number it is.
@@ -74,7 +73,7 @@ def laplace_distribution(scale: Fraction | float, count: int) -> Magnitudes:
 
 
 def _below(steps: int, scale: Fraction, count: int, stream: Stream) -> NDArray[np.int64]:
-    """Floored draws conditioned on a range shorter than `scale`, from uniform proposals."""
+    """Draw floored numbers conditioned on a range shorter than `scale`, from uniform proposals."""
     values = uniform_below(steps, count, stream)
     randomness = BernoulliExp(1 / scale)
     waiting = np.arange(count)

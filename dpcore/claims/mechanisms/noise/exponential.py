@@ -22,7 +22,7 @@ from dpcore.randomness import Stream
 
 
 def uniform_below(bound: int, count: int, stream: Stream) -> NDArray[np.int64]:
-    """Independent uniform draws from range(bound), shape (count,).
+    """Draw independently and uniformly from range(bound), shape (count,).
 
     Raises:
         ValueError: `bound` is not in [1, 2^63].
@@ -47,7 +47,7 @@ _CERTAIN = 40  # numerators are clipped where x >= 40: exp(-40) < 2^-57
 
 
 def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
-    r"""Integers with :math:`lo \le 2^{bits} e^{-x} \le hi`, `hi - lo` at most 2.
+    r"""Return integers with :math:`lo \le 2^{bits} e^{-x} \le hi`, `hi - lo` at most 2.
 
     Taylor's series of exp(-x/2^k) in fixed point, then k squarings, every step rounded outwards.
 
@@ -74,7 +74,7 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 def _series(r: int, precision: int) -> tuple[int, int]:
-    """Bounds on 2^precision exp(-r/2^precision), for r <= 2^(precision-6)."""
+    """Bound 2^precision exp(-r/2^precision) on both sides, for r <= 2^(precision-6)."""
     total, term, count = 0, 1 << precision, 0
     while term:
         total += term if count % 2 == 0 else -term
@@ -85,7 +85,7 @@ def _series(r: int, precision: int) -> tuple[int, int]:
 
 
 def _table(step: Fraction, size: int) -> NDArray[np.uint64]:
-    """2^31 exp(-step i) for i < size, each within 0.51 of the truth."""
+    """Return 2^31 exp(-step i) for i < size, each within 0.51 of the truth."""
     # powers of one enclosed factor; 96 bits absorb the rounding of all products
     bits = 96
     factor = sum(exp_bounds(step, bits)) // 2
@@ -101,7 +101,7 @@ _PART = _table(Fraction(1, 1024), 2048)
 
 
 def fixed_exp(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    r""":math:`2^{32} e^{-x/2^{32}}` within 8, for x < 64 * 2^32.
+    r"""Return :math:`2^{32} e^{-x/2^{32}}` within 8, for x < 64 * 2^32.
 
     Error, in units of 2^-32: a table entry 1.02, :math:`1-l+l^2/2` for l < 2^-10 at most 0.7 and
     its rounding 1, each product's rounding 1, and one more table entry where x >= 2.
@@ -184,7 +184,7 @@ class FixedRate:
         return math.ceil(hidden + factor) + 1 + _EXP_ERROR
 
     def times(self, n: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """2^32 rate n, at most the truth, or a number that represents exp(-x) < 2^-57."""
+        """Return 2^32 rate n, at most the truth, or a number that represents exp(-x) < 2^-57."""
         x = n if self._clip == self.largest else np.minimum(n, np.uint64(self._clip))
         x = x >> np.uint64(self._shift)
         x *= np.uint64(self._factor)
@@ -234,7 +234,7 @@ class BernoulliExp:
         return fixed, np.uint64(fixed.margin)
 
     def toss(self, n: NDArray[np.int64], stream: Stream) -> NDArray[np.bool_]:
-        """Return one coin for each n, any shape.
+        """Draw one Bernoulli trial for each n, any shape.
 
         Raises:
             ValueError: some n is negative.

@@ -52,8 +52,7 @@ class Grid:
     def for_release(
         cls, unit: float, dimension: int, distance: Distance, fineness: int = _FINENESS
     ) -> "Grid":
-        """Return the coarsest grid whose rounding adds at most 1/`fineness` of the sensitivity
-        `unit`.
+        """Return the coarsest grid whose rounding adds at most 1/`fineness` of the sensitivity.
 
         Raises:
             ParameterError: `unit` is so small or so large that the grid would leave the floats.
@@ -78,7 +77,7 @@ class Grid:
         return math.ldexp(1.0, self.exponent)
 
     def sensitivity(self, unit: float) -> Fraction:
-        """Sensitivity of the rounded statistic in steps, from that of the statistic; rounded up."""
+        """Return the rounded statistic's sensitivity in steps, from the statistic's; rounded up."""
         return Fraction(unit) / Fraction(2) ** self.exponent + _rounding(
             self.dimension, self.distance
         )
@@ -99,7 +98,7 @@ class Grid:
         return np.rint(clamped).astype(np.int64)
 
     def values(self, steps: NDArray[np.int64], *, halves: int = 0) -> NDArray[np.float64]:
-        """`steps + halves/2` steps in the units of the statistic.
+        """Return `steps + halves/2` steps in the units of the statistic.
 
         Exact up to 2^52 steps; beyond, the nearest float of a number that is itself released.
         """
@@ -107,12 +106,12 @@ class Grid:
 
 
 def wrapped(steps: Any) -> Any:
-    """Integers, an array or one, modulo 2^62: the nearest to 0 of all that differ by so much."""
+    """Reduce integers, an array or one, modulo 2^62 to the representative nearest to 0."""
     return ((steps + _HALF) & (2 * _HALF - 1)) - _HALF
 
 
 def _rounding(dimension: int, distance: Distance) -> Fraction:
-    """Return how many steps rounding may add between two neighbours; rounded up."""
+    """Return the number of steps that rounding may add between two neighbours; rounded up."""
     # each coordinate of either neighbour moves by half a step, so they part by up to one step
     if distance is Distance.L1:
         return Fraction(dimension)

@@ -79,7 +79,7 @@ class Magnitudes:
         return max(0, (floor_limit.bit_length() - 1) // self.power)
 
     def cumulative(self, bits: int) -> list[tuple[int, int]]:
-        """Enclosures of 2^bits P(block <= V), V = 0, 1, ..., until what is left is below 2^-bits.
+        """Enclose 2^bits P(block <= V) for V = 0, 1, ..., until the rest is below 2^-bits.
 
         Weights are products of exp(-rate w^p), rounded outwards at every step.
         """
@@ -129,9 +129,7 @@ class Magnitudes:
         return np.cumsum(inside) - inside, inside > 0
 
     def _block(self, word: int, stream: Stream) -> int:
-        """Return the block of a uniform number whose first 64 bits are `word`, by as many as it
-        takes.
-        """
+        """Return the block of a uniform number with first 64 bits `word`; draw more if needed."""
         uniform, bits = word, 64
         while True:
             before = 0
@@ -165,9 +163,7 @@ class Magnitudes:
     def _settle(
         self, counts: NDArray[np.int64], words: NDArray[np.uint64], stream: Stream
     ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """Return the block of each word, from `counts` of thresholds up to it; and which words
-        tied.
-        """
+        """Return each word's block, from `counts` of thresholds up to it, and which words tied."""
         # a word equal to a threshold's first 64 bits lies on neither side of it yet
         tied = np.flatnonzero((counts > 0) & (self._thresholds.take(counts - 1) == words))
         for i in tied:
@@ -190,7 +186,7 @@ class Magnitudes:
     def proposals(
         self, count: int, stream: Stream
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
-        """Proposed y, a fair bit (0 or 1) independent of it, and whether each is accepted."""
+        """Propose y, a fair bit (0 or 1) independent of it, and whether each is accepted."""
         blocks, tied = self._blocks(stream.words(count), stream)
         words = stream.words(count)
         fair = words & np.uint64(1)
@@ -225,7 +221,7 @@ class Magnitudes:
     def draw(
         self, count: int, stream: Stream, *, zero_is_unsigned: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """`count` accepted y, each with an independent fair bit.
+        """Draw `count` accepted y, each with an independent fair bit.
 
         Args:
             zero_is_unsigned: Reject y = 0 where the bit is 1, so that -y and y, with 0 once, have
@@ -246,20 +242,19 @@ class Magnitudes:
         return values, bits
 
     def floored(self, count: int, stream: Stream) -> NDArray[np.int64]:
-        """`count` draws of y or -1 - y, as a fair bit has it: floor(X) of a symmetric X."""
+        """Draw `count` of y or -1 - y, by a fair bit: floor(X) of a symmetric X."""
         values, signs = self.draw(count, stream, zero_is_unsigned=False)
         return np.where(signs, -1 - values, values)
 
     def symmetric(self, count: int, stream: Stream) -> NDArray[np.int64]:
-        """`count` draws of z on all integers, P(z) proportional to exp(-rate |z|^power)."""
+        """Draw `count` of z on all integers, P(z) proportional to exp(-rate |z|^power)."""
         values, signs = self.draw(count, stream, zero_is_unsigned=True)
         flip = -signs.view(np.int64)  # 0 or all ones
         return (values ^ flip) - flip
 
 
 def gaussian_distribution(width: Fraction | float, count: int) -> Magnitudes:
-    """Return the law of |z|, with tables that suit `count` draws at a time; its `symmetric` draws
-    z.
+    """Return the law of |z|, with tables for `count` draws at a time; its `symmetric` draws z.
 
     Args:
         width: In (0, 2^53]; a float means the rational number it is.
@@ -273,7 +268,7 @@ def gaussian_distribution(width: Fraction | float, count: int) -> Magnitudes:
 
 
 def positive_rational(value: Fraction | float, name: str) -> Fraction:
-    """`value` exactly.
+    """Convert `value` to a rational number exactly.
 
     Raises:
         ValueError: it is not finite, or not in (0, 2^53].

@@ -75,12 +75,12 @@ class LaplaceNoise(Executed):
     noise_scale: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
-        """noise_scale = scale * l1_sensitivity, so that one query costs epsilon = 1/scale."""
+        """Set noise_scale = scale * l1_sensitivity, so that one query costs epsilon = 1/scale."""
         return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
 
 
 def drawable(width: Width) -> Width:
-    """Return the same width, in steps, where integer draws of it are exact.
+    """Return the width, in steps, if integer draws with it are exact.
 
     Raises:
         ReleaseError: it is above 2^53.
@@ -108,7 +108,7 @@ class OnGrid:
 
 
 def whole_numbers_only(query: Query) -> str:
-    """Why a mechanism on integers could not release a query's values, or empty."""
+    """Explain why an integer mechanism could not release a query's values; empty if it could."""
     if query.values == "integers":
         return ""
     return (
@@ -124,7 +124,7 @@ class OnIntegers:
     draw: Integers
 
     def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-        """Integers, as floats."""
+        """Release integers, as floats."""
         noisy = integers(value, query)
         noisy += self.draw(noisy.size, noise)
         return from_real(noisy.astype(np.float64), query)
@@ -137,7 +137,7 @@ class InFloats:
     draw: Floats
 
     def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
-        """Floats, none of which overflowed."""
+        """Release floats, none of which overflowed."""
         exact = coordinates(value, query)
         # an overflow is refused by `finite` below
         with np.errstate(over="ignore"):
