@@ -43,7 +43,7 @@ _ENOUGH = 10.0  # standard deviations of a count from which on the delta method 
 
 
 def around(estimate: float, noise_distribution: NoiseDistribution | None, miss: float) -> Ends:
-    """Where the number without noise lies, but for a probability of `miss`."""
+    """Return an interval that contains the number without noise, except with probability `miss`."""
     if noise_distribution is None:
         return EVERYTHING
     half = noise_distribution.within(miss)
@@ -51,13 +51,13 @@ def around(estimate: float, noise_distribution: NoiseDistribution | None, miss: 
 
 
 def cut(ends: Ends, low: float, high: float) -> Ends:
-    """Return the part of an interval that is possible; the nearest end where none is."""
+    """Clamp both ends of an interval to [low, high]."""
     # Both ends are clamped: an interval beyond the range becomes its nearest end, never empty.
     return min(max(ends[0], low), high), max(min(ends[1], high), low)
 
 
 def cut_count(ends: Ends, domain: Domain) -> Ends:
-    """Return the part of an interval that a number of the domain's records may be in."""
+    """Clamp an interval to the counts that are possible in this domain."""
     return cut(ends, 0.0, math.inf if domain.at_most is None else float(domain.at_most))
 
 
@@ -67,8 +67,7 @@ def combined(
     noise_distribution: NoiseDistribution | None,
     miss: float,
 ) -> float:
-    """Return the half-width of a weighted sum of released numbers, each with noise of
-    `noise_distribution`.
+    """Return the half-width of a weighted sum of released numbers that share one noise law.
 
     Args:
         factors: Weights, each of so many numbers (`times`).
@@ -88,7 +87,7 @@ def combined(
 
 
 def normal_quantile(deviation: NormalDistribution, miss: float) -> float:
-    """z of a two-sided interval, with what rounding to the grid adds."""
+    """Return z of a two-sided interval, plus the excess from rounding to the grid."""
     return -NormalDist().inv_cdf(miss / 2) + math.sqrt(2.0) * deviation.rounding / deviation.width
 
 
@@ -100,8 +99,7 @@ def ratio(
     miss: float,
     cutoff: float,
 ) -> Ends:
-    """Where S/n lies, for S near `top` and w n near `bottom`, both with noise of
-    `noise_distribution`.
+    """Return an interval for S/n, from noisy S (`top`) and noisy w n (`bottom`).
 
     Args:
         weight: w > 0.
@@ -127,7 +125,7 @@ def proportion(
     noise_distribution: NoiseDistribution | None,
     miss: float,
 ) -> Ends:
-    r"""Where the share S/(S + R) lies, of counts that are sums of noisy cells.
+    r"""Return an interval for the proportion S/(S + R) of counts that are sums of noisy cells.
 
     With normal noise of width s on every cell, :math:`\tilde S-r(\tilde S+\tilde R)` at the true
     share r has variance :math:`s^2(k_S(1-r)^2+k_Rr^2)`: Fieller's set, exact at every size. Of
@@ -164,9 +162,7 @@ def proportion(
 
 
 def fieller(top: float, wide: float, bottom: float, narrow: float) -> Ends:
-    """Return all r with (top - r bottom)^2 <= wide^2 + r^2 narrow^2; everything if it has no
-    ends.
-    """
+    """Solve (top - r bottom)^2 <= wide^2 + r^2 narrow^2 for r; the whole line if unbounded."""
     # (top - r bottom)^2 - wide^2 - r^2 narrow^2 as a quadratic in r: a r^2 - 2 b r + c.
     a = bottom * bottom - narrow * narrow
     b, c = top * bottom, top * top - wide * wide
@@ -177,9 +173,7 @@ def fieller(top: float, wide: float, bottom: float, narrow: float) -> Ends:
 
 
 def quotients(top: Ends, bottom: float, half: float) -> Ends:
-    """Return all S/n with S in an interval and n within `half` of `bottom`; everything if n may be
-    0.
-    """
+    """Return the range of S/n, S in `top` and |n - bottom| <= half; everything if n may be 0."""
     smallest, largest = bottom - half, bottom + half
     if smallest <= 0:
         return EVERYTHING
@@ -214,7 +208,7 @@ def gaps(
     cutoff: float,
     level: float,
 ) -> Figures | None:
-    """Differences of all pairs of groups, the first less the second; None of one group or of many.
+    """Return the differences of all pairs of groups, first minus second; None for 1 or too many.
 
     The interval is the delta method's where both counts are above 10 of their standard deviations
     and the noise is normal, else that of the two groups' intervals, which hold together.

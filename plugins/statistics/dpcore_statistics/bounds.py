@@ -108,7 +108,7 @@ class BoundedMean(Folding):
         need(self.interval in (None, "noise"), "bounded_mean", needed, "interval", self.interval)
 
     def grid(self, public: Public) -> NDArray[np.float64]:
-        """Return the bounds that may be found: powers of two up to the end of the range."""
+        """Return the candidate bounds: powers of two up to the end of the range."""
         column = number_column(public.domain, self.column).column
         largest = max(abs(column.low), abs(column.high))
         # Powers of two from `finest` to the first one beyond the range's end.
@@ -117,26 +117,26 @@ class BoundedMean(Folding):
         return np.asarray(2.0 ** np.arange(first, last + 1))
 
     def weight(self, public: Public) -> float:
-        """w, the weight of the count next to the sum of clipped values."""
+        """Return w, the weight of the count next to the sum of clipped values."""
         norm, replaces = norm_in_use(public, None), public.domain.exact is not None
         return group_weight(norm, replaces) if self.by else default_weight(norm, replaces)
 
     def clipped_weight(self, norm: Distance) -> float:
-        """v, the weight of the number of values beyond the bound; 0 where it is not released."""
+        """Return v, the weight of the number of values beyond the bound; 0 if not released."""
         return 0.0 if not self.count_clipped else 0.25 if norm is Distance.L1 else 0.5
 
     def groups(self, public: Public) -> Marginal:
-        """Return the groups: one of all records where no columns are named."""
+        """Return the groups; a single group of all records if `by` is empty."""
         return groups_of(public.domain, self.by, self.edges, self.bins, "bounded_mean")
 
     def longest(self, public: Public) -> float:
-        """Return the most that a record adds to the sums, in the norm that is in use."""
+        """Return the largest norm of one record's contribution to the sums."""
         norm = norm_in_use(public, None)
         pair = with_count(norm, self.weight(public), 1.0)
         return with_count(norm, self.clipped_weight(norm) / 2, pair)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """`bound` once, then `mean` once, with the bound as its argument.
+        """Return two queries: `bound`, then `mean` with the bound as its argument.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
@@ -167,7 +167,7 @@ class BoundedMean(Folding):
         )
 
     def ask(self, state: Transcript) -> Query | None:
-        """Return the bound, then the mean within it."""
+        """Ask for the bound, then for the mean within it."""
         bound, mean = state.queries
         if not state.answers:
             return bound
@@ -177,13 +177,13 @@ class BoundedMean(Folding):
         return None
 
     def _bound(self, state: Transcript) -> float:
-        """g, of the first answer."""
+        """Return g, the bound that the first answer selected."""
         return float(self.grid(state.public)[int(np.argmax(state.answers[0].value))])
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[Any] | Exact:
-        """PRIVATE: counts of larger values, or the exact sums."""
+        """PRIVATE: compute the counts of larger values, or the exact sums."""
         if not isinstance(query, SumQuery):
             zero = (Exact.zeros((self.grid(public).size,), 0),)
             (larger,) = records.fold(partial(self._larger, public), zero, ROWS)
@@ -201,7 +201,7 @@ class BoundedMean(Folding):
         return column.value(column.scaled(block))[mask], group[mask]
 
     def _larger(self, public: Public, block: Records) -> tuple[Exact]:
-        """PRIVATE: return how many of a block's values are above each bound, in size."""
+        """PRIVATE: count the values of a block whose size exceeds each bound."""
         # Only how many values are above each bound is kept of a block, never the values.
         sizes = np.sort(np.abs(self._values(block, public)[0]))
         # "right": a value equal to g is not above it.
@@ -209,7 +209,7 @@ class BoundedMean(Folding):
         return (Exact.of((sizes.size - below).astype(np.int64), 0),)
 
     def _within(self, query: SumQuery, public: Public, block: Records) -> tuple[Exact]:
-        """PRIVATE: (w, x/g), x clipped to g, and whether it was, summed over a block by group."""
+        """PRIVATE: sum w, x/g (x clipped to g) and the clipping indicators of a block, by group."""
         # The theorem holds for every g > 0, so anything else is a broken contract.
         bound = float((query.args or {}).get(BOUND, 0.0))
         need(
@@ -230,9 +230,7 @@ class BoundedMean(Folding):
         return (Exact.of(sums.reshape(query.shape), unit),)
 
     def model(self, state: Transcript) -> Statistics:
-        """Return the mean, the count, the values beyond the bound, and the bound; of every
-        group.
-        """
+        """Return mean, count, values beyond the bound, and the bound itself, by group."""
         public, answer, bound = state.public, state.answers[1], self._bound(state)
         groups = self.groups(public)
         value = np.asarray(answer.value, dtype=np.float64).reshape(groups.size, -1)
@@ -262,7 +260,7 @@ class BoundedMean(Folding):
         miss: float,
         public: Public,
     ) -> list[tuple[str, float, float, float]]:
-        """Return one group's numbers, each with its interval."""
+        """Return the statistics of one group, each with its interval."""
         w, (weighted, total) = self.weight(public), (float(number) for number in sums[:2])
         # The interval is of the mean within the bound: what clipping cuts off is not covered.
         ends = ratio(total, weighted, w, noise_distribution, miss, 1.0)
@@ -287,7 +285,7 @@ class BoundedMean(Folding):
         public: Public,
         groups: int = 1,
     ) -> tuple[float, float, float]:
-        """Return how many values lie beyond the bound, with an interval.
+        """Estimate the number of values beyond the bound, with an interval.
 
         Args:
             sums: Of one group, or the total of so many groups.
@@ -306,9 +304,7 @@ class BoundedMean(Folding):
         noise_distribution: NoiseDistribution | None,
         public: Public,
     ) -> str:
-        """Return what the bar leaves out, in words, from released numbers and the declared range
-        only.
-        """
+        """Describe what the interval omits, from released numbers and the declared range only."""
         if not self.count_clipped or noise_distribution is None:
             return ""
         sums, groups, miss = value.sum(axis=0), len(value), 1 - self.level
@@ -335,14 +331,14 @@ class BoundedMean(Folding):
     def least_records(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """Return the half-width of a sum in bounds: of so many records a mean's is a bound."""
+        """Return the half-width of the sum in bounds: the n whose mean is known to one bound."""
         miss = apart(1 - self.level, self.groups(public).size)
         return noise_distributions[MEAN].within(miss) if MEAN in noise_distributions else 0.0
 
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """In units of the bound that will be found."""
+        """Forecast the half-width of the mean, in units of the bound that will be selected."""
         if (half := self.least_records(public, noise_distributions)) == 0:
             return ()
         groups = " of each group, all together" if self.by else ""
@@ -361,7 +357,7 @@ class BoundedMeanBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """1 for the counts; for the sums (w, x/g) the theorem of `mean`, and what rounding adds."""
+        """Return 1 for the counts; for the sums (w, x/g) the theorem of `mean`, plus rounding."""
         if not isinstance(query, SumQuery):
             # All scores move one way (see the module), so they also lie at most 1 apart.
             claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)

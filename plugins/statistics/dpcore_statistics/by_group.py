@@ -50,7 +50,7 @@ Edges = Mapping[str, tuple[Any, ...]]
 def groups_of(
     domain: Domain, by: tuple[str, ...], edges: Edges, bins: Mapping[str, int], owner: str
 ) -> Marginal:
-    """Return the groups: every combination of the keys' cells, empty ones too.
+    """Return the groups: every combination of the keys' cells, including empty ones.
 
     Args:
         owner: Who asks, for errors.
@@ -72,15 +72,13 @@ def groups_of(
 
 
 def inside(public: Public) -> Public:
-    """Return what is public of the records of a group: not how many they are, only how many at
-    most.
-    """
+    """Return the public facts about one group's records: no exact number, only an upper bound."""
     domain = public.domain
     return attrs.evolve(public, domain=attrs.evolve(domain, exact=None, limit=domain.at_most))
 
 
 def groups_moved(contribution: float, within: float, groups: int, norm: Distance) -> ByRelation:
-    """Return the theorem above: what one record moves all groups by.
+    """Return the largest movement of all groups by one record: the theorem above.
 
     Args:
         contribution: A. within: R, with a private number of records.
@@ -93,7 +91,7 @@ def groups_moved(contribution: float, within: float, groups: int, norm: Distance
 
 
 def group_weight(norm: Distance, replaces: bool) -> float:
-    """w of a count next to sums, by default: what costs nothing under replacement, in l2."""
+    """Return the default w of a count next to sums: in l2 it is free under replacement."""
     # Two groups: sqrt(2 (1 + w^2)) is 2 up to w = 1, as the values only move by.
     return 1.0 if replaces and norm is Distance.L2 else math.sqrt(0.5)
 
@@ -109,13 +107,11 @@ class ByGroup(Statistic):
     by: tuple[str, ...] = ()
 
     def cuts(self) -> tuple[Edges, Mapping[str, int]]:
-        """Edges and numbers of bins of the keys that are ranges, by column."""
+        """Return the edges and numbers of bins of those keys that are ranges, by column."""
         return {}, {}
 
     def one_group(self, public: Public) -> Self:
-        """Return the same question, asked in one group, with intervals that hold together over all
-        of them.
-        """
+        """Return the statistic of one group, with intervals that hold jointly over all groups."""
         level = 1 - apart(self.miss, self.groups(public).size)
         # Settled for all records, as the default depends on public facts that a group lacks.
         interval: Literal["noise", "both"] = "both" if self.samples(public) else "noise"
@@ -123,16 +119,14 @@ class ByGroup(Statistic):
 
     @abstractmethod
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: return what each record adds to the question without groups. Shape (n,
-        *shape).
-        """
+        """PRIVATE: return each record's ungrouped contribution, shape (n, *shape)."""
 
     def groups(self, public: Public) -> Marginal:
-        """Return the groups, as `groups_of` makes them."""
+        """Return the groups that `groups_of` makes."""
         return groups_of(public.domain, self.by, *self.cuts(), type(self).__name__.lower())
 
     def planned(self, public: Public) -> SumQuery:
-        """Return the question's query, or that of all groups: a block for each, in their order."""
+        """Return the statistic's query, or that of all groups: one block each, in their order."""
         groups = self.groups(public).size
         if not self.by:
             return self.query(public)
@@ -147,11 +141,11 @@ class ByGroup(Statistic):
         return self.one_group(public).query(inside(public))
 
     def entries(self, query: SumQuery) -> int:
-        """Return how many numbers of one contribution may be other than 0: those of its group."""
+        """Return the number of entries of one contribution that may be nonzero."""
         return math.prod(query.shape[1:]) if self.by else super().entries(query)
 
     def movement(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """Return the question's own theorem, or by group the one above."""
+        """Return the statistic's own theorem, or the one above if there are groups."""
         within = self._moved_inside(query, public)
         if not self.by or isinstance(within, Refused):
             return within
@@ -159,7 +153,7 @@ class ByGroup(Statistic):
         return groups_moved(within.add_remove, within.replace_one, count, norm)
 
     def _moved_inside(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """Return the question's own theorem, in one group where there are some."""
+        """Return the statistic's own theorem, applied within one group if there are groups."""
         if not self.by:
             return self.moved(query, public)
         norm = query.distance
@@ -167,7 +161,7 @@ class ByGroup(Statistic):
         return self.one_group(public).moved(inner, inside(public))
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: return what each record adds, by group in its own group's block only."""
+        """PRIVATE: return each record's contribution, placed in its own group's block."""
         if not self.by:
             return self.rows(query, block, public)
         group = self.groups(public).index(block)
@@ -177,7 +171,7 @@ class ByGroup(Statistic):
         return vectors
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: return the same sum, each group's by itself.
+        """PRIVATE: return the same sum, computed for each group separately.
 
         One record's partial is that of the question, in one block: no longer than the clip.
         """
@@ -196,7 +190,7 @@ class ByGroup(Statistic):
         return Exact(high=high, low=low, exponent=query.sum.unit)
 
     def published(self, answer: Answer, public: Public) -> Statistics:
-        """Return the question's tables, or these with the rows of every group, its keys first."""
+        """Return the statistic's tables, or these with the rows of every group, keys first."""
         if not self.by:
             return self.tables(answer, public)
         learner, facts, inner = self.one_group(public), inside(public), self._inner(public)
@@ -213,7 +207,7 @@ class ByGroup(Statistic):
         )
 
     def widths(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """Return what `expected` says of the question, for every group where there are some."""
+        """Return the lines of `expected`, for every group if there are groups."""
         if not self.by:
             return self.expected(public, noise_distribution)
         count = self.groups(public).size
@@ -234,7 +228,7 @@ class ByRanges(ByGroup):
     bins: dict[str, int] = attrs.field(factory=dict)
 
     def cuts(self) -> tuple[Edges, Mapping[str, int]]:
-        """Edges and numbers of bins, as declared."""
+        """Return the edges and numbers of bins, as declared."""
         return self.edges, self.bins
 
 
@@ -245,9 +239,7 @@ class ByCategories(ByGroup):
     column: str
 
     def groups(self, public: Public) -> Marginal:
-        """Return the groups, of categories only: edges and bins are of the column that is
-        counted.
-        """
+        """Return the groups; keys must be categories, since edges and bins belong to the column."""
         for name in self.by:
             if name == self.column or not isinstance(declared(public.domain, name), CategoryColumn):
                 requirement = "categories next to the column (of ranges statistics.table counts)"
@@ -279,7 +271,7 @@ class ByFirstCell(ByCategories):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted: records, or persons."""
+        """The counted unit: records or persons."""
         return self.of
 
     @property
@@ -289,9 +281,7 @@ class ByFirstCell(ByCategories):
 
     @abstractmethod
     def measured_cells(self, public: Public) -> NDArray[Any]:
-        """Return what a record of each cell adds: shape (numbers, cells), at least as many
-        numbers.
-        """
+        """Return the contribution of a record in each cell, shape (m, cells) with m >= cells."""
 
     def marks_cells(self, public: Public) -> bool:
         """Return whether a record says its cell, in the first numbers, as the first of a person's
@@ -302,7 +292,7 @@ class ByFirstCell(ByCategories):
     def of_persons(
         self, query: SumQuery, sums: NDArray[np.float64], public: Public
     ) -> NDArray[np.float64]:
-        """PRIVATE: return what a record in the first of a person's cells adds, by group."""
+        """PRIVATE: return by group the contribution of a record in the person's first cell."""
         measured = self.measured_cells(public)
         is_in = sums.reshape(-1, len(measured))[:, : measured.shape[1]] > 0
         # The row of zeros at the end is what index -1 picks: no cell, no contribution.
@@ -311,9 +301,7 @@ class ByFirstCell(ByCategories):
         return np.asarray(rows[first].reshape(sums.shape), dtype=np.float64)
 
     def moved_by_person(self, query: SumQuery, records: int, public: Public) -> ByRelation:
-        """Return the theorem above, where o is 0, as few as there can be in so many groups, or
-        m.
-        """
+        """Return the theorem above: its maximum over o at 0, the fewest shared groups, and m."""
         within = self._moved_inside(query, public)
         assert isinstance(within, ByRelation), "counts are never refused"
         longest, diameter, count = within.add_remove, within.replace_one, self.groups(public).size
@@ -349,14 +337,14 @@ class OfValues(ByRanges):
 
     @abstractmethod
     def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
-        """Return what a record that counts adds to the question without groups.
+        """Return the contribution of a record that counts to the ungrouped statistic.
 
         Args:
             positions: Of its values: arrays for many records, or as `Tally.terms` says.
         """
 
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: `terms`; zeros for a record that does not count."""
+        """PRIVATE: return `terms` of every record; zeros for a record that does not count."""
         columns = [number_column(public.domain, name) for name in self.values]
         positions, mask = [column.scaled(block) for column in columns], self.chosen(block, public)
         # A record that is left out adds zeros, so it starts or ceases to count by one row.
@@ -367,7 +355,7 @@ class OfValues(ByRanges):
         return np.where(mask[:, None], numbers, 0.0)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """Return what `terms` says that a record adds, by group."""
+        """Return `terms` as a tally by group."""
         learner, inner, facts = self, query, public
         if self.by:
             learner, inner, facts = self.one_group(public), self._inner(public), inside(public)
@@ -376,7 +364,7 @@ class OfValues(ByRanges):
 
 
 def stacked(about: Mapping[str, tuple[Any, ...]], figures: list[Figures], level: float) -> Figures:
-    """Return one table of the rows of every group.
+    """Stack the tables of all groups into one.
 
     Args:
         about: The groups' keys, one entry a group. figures: One table a group, of equal form.

@@ -49,20 +49,20 @@ class NumberColumn:
         return self.start is not None and self.column.missing
 
     def present(self, records: Records) -> NDArray[np.bool_]:
-        """Which records have a number. Shape (n,)."""
+        """Mark the records that have a number. Shape (n,)."""
         if self.start is None or not self.column.missing:
             return np.ones(len(records), dtype=np.bool_)
         return records.columns(self.start + 1, self.start + 2)[:, 0] < 0.5
 
     def scaled(self, records: Records) -> NDArray[np.float64]:
-        """Positions, shape (n,); 0 where there is no number."""
+        """Return the positions in [-1, 1], shape (n,); 0 for a record without a number."""
         # Labels are centred numbers, features are scaled already; both are clipped once more.
         if self.start is None:
             return np.clip(records.labels / self.column.half_width, -1.0, 1.0)
         return np.clip(records.columns(self.start, self.start + 1)[:, 0], -1.0, 1.0)
 
     def numbers(self, values: Sequence[Any]) -> NDArray[np.float64]:
-        """Values of the file's units as numbers.
+        """Convert values in the file's units to numbers.
 
         Raises:
             ParameterError: one is no number of the column's range.
@@ -76,21 +76,21 @@ class NumberColumn:
         return numbers
 
     def position(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Where numbers of the file's units stand, by the records' own arithmetic."""
+        """Convert numbers in the file's units to positions, by the arithmetic of the records."""
         if self.start is not None:
             return self.column.position(numbers)
         return np.clip(self.column.offset(numbers) / self.column.half_width, -1, 1)
 
     def value(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the numbers at positions, in the file's units (dates: days since 1970-01-01)."""
+        """Convert positions to numbers in the file's units (dates: days since 1970-01-01)."""
         return self.column.centre + self.column.half_width * np.asarray(positions)
 
     def date_rows(self, count: int) -> tuple[int, ...]:
-        """Return the first rows of a table, where their numbers are dates; else none."""
+        """Return the indices of the first rows if the column holds dates; else none."""
         return tuple(range(count)) if isinstance(self.column, Dates) else ()
 
     def format_end(self, number: float) -> str:
-        """Return a number as a reader knows it: dates as dates."""
+        """Format a number for the reader: a date as a date."""
         return date_text(number) if isinstance(self.column, Dates) else f"{number:g}"
 
 
@@ -108,7 +108,7 @@ class CategoryColumn:
     complete: bool
 
     def codes(self, records: Records) -> NDArray[np.intp]:
-        """Index of every record's value, -1 for an unknown one. Shape (n,)."""
+        """Return the index of every record's value, -1 for an unknown one. Shape (n,)."""
         if self.start is None:
             if len(self.values) > 2:
                 return records.labels.astype(np.intp)
@@ -127,7 +127,7 @@ DeclaredColumn = NumberColumn | CategoryColumn
 
 
 def declared(domain: Domain, name: str) -> DeclaredColumn:
-    """Return a column of the domain, or its target.
+    """Return a column of the domain, or its target, by name.
 
     Raises:
         ParameterError: there is none of that name, or rows are scaled to a norm.
@@ -164,7 +164,7 @@ def declared(domain: Domain, name: str) -> DeclaredColumn:
 
 
 def number_column(domain: Domain, name: str) -> NumberColumn:
-    """Return a column of numbers or dates.
+    """Return a column of numbers or dates by name.
 
     Raises:
         ParameterError: it is none.
@@ -185,7 +185,7 @@ def require_conditions(domain: Domain, where: Mapping[str, Condition]) -> None:
 
 
 def selected(domain: Domain, where: Mapping[str, Condition], records: Records) -> NDArray[np.bool_]:
-    """Which records meet every condition. Shape (n,).
+    """Mark the records that meet every condition. Shape (n,).
 
     Raises:
         ParameterError: a condition is about no declared column, or about values it cannot hold.
@@ -207,7 +207,7 @@ class Cutting(AnyLearner):
     """A learner whose fields say what it cuts: conditions, edges and numbers of bins."""
 
     def cut_columns(self, domain: Domain) -> tuple[str, ...]:
-        """Return the columns of these fields, by name; its own one where they are of that only."""
+        """Return the columns that the fields name, or `column` for a field about it only."""
         fields = ("where", "meets", "edges", "bins", "every")
         cuts = [cut for name in fields if (cut := getattr(self, name, None)) is not None]
         column = getattr(self, "column", "")
@@ -218,7 +218,7 @@ class Cutting(AnyLearner):
 def conditions(
     domain: Domain, where: Mapping[str, Condition]
 ) -> tuple[tuple[Cut, tuple[int, ...]], ...]:
-    """Return the same conditions as cells that a record must be in, by declared column."""
+    """Convert conditions to the cells that a record must be in, by declared column."""
     cells: list[tuple[Cut, tuple[int, ...]]] = []
     for name, condition in where.items():
         column = declared(domain, name)
@@ -233,7 +233,7 @@ def conditions(
 
 
 def _ends(column: NumberColumn, condition: Condition) -> tuple[float, ...]:
-    """Edges of which the first cell meets a condition.
+    """Return edges whose first cell is the set that meets the condition.
 
     Raises:
         ParameterError: it is none, or no number meets it.
@@ -366,7 +366,7 @@ class Cells:
         return Cut(column=self.column.name, size=len(self.labels), edges=self.edges or None)
 
     def index(self, records: Records) -> NDArray[np.intp]:
-        """Return the cell of every record, -1 where it is in none. Shape (n,)."""
+        """Return the cell of every record, -1 if it is in none. Shape (n,)."""
         column = self.column
         if isinstance(column, CategoryColumn):
             return column.codes(records)
@@ -374,7 +374,7 @@ class Cells:
 
 
 def one_hot(cells: NDArray[np.intp], count: int) -> NDArray[np.float64]:
-    """Indicators, shape (n, count); zeros for -1."""
+    """Return indicators of shape (n, count); a row of zeros for -1."""
     indicators = np.zeros((cells.size, count))
     rows = np.flatnonzero(cells >= 0)
     indicators[rows, cells[rows]] = 1.0
@@ -395,7 +395,7 @@ class Marginal:
 
     @property
     def size(self) -> int:
-        """How many cells the table has: the product over its columns."""
+        """The number of cells of the table: the product over its columns."""
         return math.prod(len(cells.labels) for cells in self.columns)
 
     @property
@@ -411,7 +411,7 @@ class Marginal:
         return dict(zip(names, zip(*rows, strict=True), strict=True))
 
     def index(self, records: Records) -> NDArray[np.intp]:
-        """Return the cell of every record, -1 where it is in none. Shape (n,)."""
+        """Return the cell of every record, -1 if it is in none. Shape (n,)."""
         # Mixed radix, the last column fastest: the order of `itertools.product` in `about`.
         places = np.zeros(len(records), dtype=np.intp)
         mask = np.ones(len(records), dtype=np.bool_)

@@ -54,11 +54,11 @@ class Count(ByRanges):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted: records, or persons."""
+        """The counted unit: records or persons."""
         return self.of
 
     def unsampled(self, public: Public) -> str:
-        """Return a sample of a finite population has shares, and no count but the one it has."""
+        """Return why there is no population interval: a finite population has proportions only."""
         domain = public.domain
         is_fraction = self.of == "records" and bool(self.where)
         if domain.sampled == "independent" or (is_fraction and domain.people is None):
@@ -66,24 +66,18 @@ class Count(ByRanges):
         return "sampled: independent, or a condition under where (then a share is reported)"
 
     def pays_for_population(self, public: Public) -> bool:
-        """Return whether a replaced record moves one cell only, and two of them where both are
-        reported.
-        """
+        """Return whether population intervals cost privacy: by one group, under replacement."""
         is_replacement = public.domain.exact is not None
         return bool(self.by) and is_replacement and self.groups(public).size == 1
 
     def _states_rest(self, public: Public) -> bool:
-        """Return whether the records that do not meet the condition are counted next to the
-        others.
-        """
+        """Return whether the records that do not meet the condition are counted too."""
         domain = public.domain
         has_rest = self.of == "records" and bool(self.where) and domain.people is None
         return has_rest and domain.exact is None and self.samples(public)
 
     def query(self, public: Public) -> SumQuery:
-        """Return one query for one integer, exact and not negative; or for two, in disjoint
-        cells.
-        """
+        """Return a query for one exact non-negative integer, or for two in disjoint cells."""
         norm, is_pair = self.norm(public), self._states_rest(public)
         # An exponent of 0 is a unit of 1: integers are not rounded, so nothing is added for that.
         return SumQuery(
@@ -96,12 +90,12 @@ class Count(ByRanges):
         )
 
     def planned(self, public: Public) -> SumQuery:
-        """Return the same of all groups, whose counts are disjoint: bounded in both norms."""
+        """Return the query of all groups; their counts are disjoint: bounded in both norms."""
         query = super().planned(public)
         return attrs.evolve(query, norms=ONE_CELL_NORMS) if self.by else query
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """1 under add/remove; 1 under replacement with a condition, 0 without where n is public.
+        """Return 1; but 0 under replacement without a condition if n is public.
 
         Where a person is the unit, or rows are left out, n is private, and a record that is
         replaced is one step of several between datasets of different size: 1 is claimed of it too.
@@ -114,22 +108,18 @@ class Count(ByRanges):
         return ByRelation(add_remove=1.0, replace_one=0.0 if count_is_public else 1.0)
 
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: 1 where the condition is met."""
+        """PRIVATE: return 1 for a record that meets the condition, in two cells if needed."""
         chosen = self.chosen(block, public)[:, None]
         cells = np.hstack([chosen, ~chosen]) if query.real_size == 2 else chosen
         return cells.astype(np.float64)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """Return the records that meet the condition, by group; none where the others are reported
-        too.
-        """
+        """Return the count by group as a tally; none if the other records are reported too."""
         is_pair = self._states_rest(inside(public) if self.by else public)
         return () if is_pair else (self.tally(self.groups(public), public),)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Return one table: the count with its interval, cut to what is possible, and maybe its
-        share.
-        """
+        """Return a table of the count with its interval, cut to what is possible."""
         domain, noise_distribution = public.domain, answer.noise_distribution
         estimate, *rest = (float(number) for number in answer.value)
         ends = around(estimate, noise_distribution, self.miss)
@@ -173,12 +163,12 @@ class Count(ByRanges):
         )
 
     def _label(self, public: Public) -> str:
-        """Says what is counted, where it may be records or persons."""
+        """Return the row's label; it names the unit if that may be records or persons."""
         is_said = self.states_unit and public.domain.people is not None
         return f"count of {self.of}" if is_said else "count"
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """Return the half-width, the same whatever the records; and about that of a share."""
+        """Forecast the half-width of the count, exactly, and of a proportion, roughly."""
         half = noise_distribution.within(self.miss)
         line, cells = f"count +- {half:.4g}", 1 + self._states_rest(public)
         # Next to the rest, or out of a public number, a count is a share too.
@@ -213,17 +203,15 @@ class Share(ByRanges):
         return "records"
 
     def unsampled(self, public: Public) -> str:
-        """Return nothing: every share has an interval about the population."""
+        """Return "": every proportion has an interval about the population."""
         return ""
 
     def _out_of(self, public: Public) -> int | None:
-        """Return the number of all records, where it is public and they are what the share is
-        of.
-        """
+        """Return the number of all records if it is public and is the denominator; else None."""
         return None if self.where else public_total(self, public)
 
     def query(self, public: Public) -> SumQuery:
-        """Return one query for both cells, exact and not negative; or for the first only."""
+        """Return a query for both cells, exact and non-negative; or for the first cell only."""
         need(self.meets, "share", "a condition", "meets", self.meets)
         require_conditions(public.domain, self.meets)
         return SumQuery(
@@ -236,19 +224,19 @@ class Share(ByRanges):
         )
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """1 under add/remove; replaced sqrt(2) (l2) or 2 (l1) of two cells, 1 of one."""
+        """Return 1 under add/remove; under replacement sqrt(2) (l2) or 2 (l1); 1 for one cell."""
         if query.real_size == 1:
             return ByRelation(add_remove=1.0, replace_one=1.0)
         return counts_moved(query.distance)
 
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: 1 in the cell of records that meet the condition, or in that of the others."""
+        """PRIVATE: return 1 in the cell of records that meet the condition, or in the other."""
         meets = selected(public.domain, self.meets, block)[:, None]
         cells = np.hstack([meets, ~meets]) & self.chosen(block, public)[:, None]
         return cells[:, : query.real_size].astype(np.float64)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Return one table with one row: the share and its interval, between 0 and 1."""
+        """Return a table with one row: the proportion and its interval, between 0 and 1."""
         noise_distribution, n, intervals = answer.noise_distribution, self._out_of(public), None
         sampling = self.sampling(noise_distribution, self.miss, public)
         top, *products = (float(number) for number in answer.value)

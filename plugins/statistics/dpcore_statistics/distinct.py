@@ -72,18 +72,18 @@ class Distinct(Folding):
     distance: Literal["l1", "l2"] | None = None
 
     def cells(self, public: Public) -> Marginal:
-        """Return the values that may occur, in every group."""
+        """Return the combinations of values that may occur, in every group."""
         need(self.of, "distinct", "different columns", "of", self.of)
         keys = (*self.by, *self.of)
         return groups_of(public.domain, keys, self.edges, self.bins, "distinct")
 
     def groups(self, public: Public) -> Marginal:
-        """Return the groups: one of all records where no columns are named."""
+        """Return the groups; a single group of all records if `by` is empty."""
         keys = self.cells(public).columns[: len(self.by)]
         return Marginal(name="", columns=keys)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """Return one integer, from 0 to the number of cells.
+        """Return a query for one integer per group, from 0 to the number of cells.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
@@ -107,7 +107,7 @@ class Distinct(Folding):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[np.float64]:
-        """PRIVATE: return how many cells have a record."""
+        """PRIVATE: count the nonempty cells of each group."""
         zero = (Exact.zeros((self.cells(public).size,), 0),)
         # Counts of all cells are folded over blocks; only how many are positive leaves here.
         (counts,) = records.fold(partial(self._counted, public), zero, ROWS)
@@ -116,14 +116,14 @@ class Distinct(Folding):
         return np.asarray(np.count_nonzero(by_group, axis=1), dtype=np.float64)
 
     def _counted(self, public: Public, block: Records) -> tuple[Exact]:
-        """PRIVATE: return how many of a block's records are in each cell."""
+        """PRIVATE: count a block's records in each cell."""
         cells = self.cells(public)
         cell = cells.index(block)
         record_cells = cell[selected(public.domain, self.where, block) & (cell >= 0)]
         return (Exact.of(np.bincount(record_cells, minlength=cells.size), 0),)
 
     def model(self, state: Transcript) -> Statistics:
-        """Return one table: the number of distinct values with its interval, of each group."""
+        """Return a table of the number of distinct values with its interval, for each group."""
         (answer,) = state.answers
         tables = self._table(answer, state.public)
         return tables if answer.noise_distribution is not None else tables.unstated()
@@ -184,7 +184,7 @@ class DistinctBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """1 by the theorem above, with the number of cells as the diameter."""
+        """Return the theorem above, with the number of cells as the diameter."""
         groups = query.real_size
         claim, value = groups_moved(1.0, 1.0, groups, query.distance).under(adjacency)
         cells = float(learner.cells(public).size)

@@ -69,7 +69,7 @@ class GroupErrors(Paired):
     cap: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
 
     def largest(self, public: Public) -> float:
-        """Return the cap that is in force.
+        """Return the cap on one record's error.
 
         Raises:
             ParameterError: there are no predictions, or the cap is more than an error can be.
@@ -101,7 +101,7 @@ class GroupErrors(Paired):
         return bool(self.by or self.where) or public_total(self, public) is None
 
     def query(self, public: Public) -> SumQuery:
-        """Return a pair (w n, sum of t) for every group; the sum only where n is public."""
+        """Return a query for (w n, sum of t) of every group; for the sum only if n is public."""
         self.largest(public)
         size, norm, counted = self.groups(public).size, self.norm(public), self.is_counted(public)
         clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
@@ -110,18 +110,16 @@ class GroupErrors(Paired):
         return SumQuery(name="errors", shape=(size, numbers), distance=norm, sum=Sum(clip=clip))
 
     def unsampled(self, public: Public) -> str:
-        """Return a finite population: the model has seen a part of it, where its errors are
-        smaller.
-        """
+        """Return why there is no population interval: the model has seen part of a finite one."""
         independent = "sampled: independent (of a finite population the model has seen a part)"
         return "" if public.domain.sampled == "independent" else independent
 
     def entries(self, query: SumQuery) -> int:
-        """Return how many entries a record fills: a pair, in one group."""
+        """Return the number of entries that a record fills: those of one group."""
         return query.shape[1]
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """Return the theorem above; with one group a replaced record stays in it, or leaves it."""
+        """Return the theorem above; in a single group a replaced record may only stay or leave."""
         length = query.sum.clip
         if not self.is_counted(public):
             return ByRelation(add_remove=length, replace_one=2.0)
@@ -134,9 +132,7 @@ class GroupErrors(Paired):
         return ByRelation(add_remove=length, replace_one=max(2.0, between_groups))
 
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
-        """PRIVATE: return every record's group, and its (w, t), with moments where they are
-        released.
-        """
+        """PRIVATE: return every record's group, and its (w, t) with the released moments."""
         places = self._places(block, public)
         pairs = places[:, None]
         if self.is_counted(public):
@@ -146,7 +142,7 @@ class GroupErrors(Paired):
         return self.group_of(block, public), pairs
 
     def _places(self, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: t, from entry-by-entry operations on one row. Shape (n,)."""
+        """PRIVATE: compute t by entrywise operations on one row. Shape (n,)."""
         predicted, truth = _predicted(public), declared(public.domain, public.domain.target)
         if isinstance(predicted, CategoryColumn):
             assert isinstance(truth, CategoryColumn), "classes are predicted of classes"
@@ -160,8 +156,10 @@ class GroupErrors(Paired):
         return 2 * np.minimum(sizes / self.largest(public), 1.0) - 1
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """`count` where it is private, `error`, and `gap` of several groups; each table's
-        intervals hold together."""
+        """Return the tables `count` if it is private, `error`, and `gap` of several groups.
+
+        The intervals of each table hold together.
+        """
         groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
         w, noise_distribution, has_count = (
             self.count_weight(public),
@@ -213,7 +211,7 @@ class GroupErrors(Paired):
         )
 
     def _population(self, answer: Answer, public: Public) -> dict[str, PopulationIntervals]:
-        """Of the tables of groups, each of which holds together, and of all pairs."""
+        """Return population intervals, jointly for each table of groups and for all pairs."""
         domain, w, half = public.domain, self.count_weight(public), self.largest(public) / 2
         size = self.groups(public).size
         pairs = [*itertools.combinations(range(size), 2)]

@@ -94,16 +94,14 @@ class GroupParity(Grouped):
         return column_cells
 
     def strategy(self, public: Public) -> Strategy:
-        """Return what is measured in every group: the optimum for prefixes in l2, in l1 the
-        cells.
-        """
+        """Return the measured strategy: the optimum for prefixes in l2, the cells in l1."""
         # In l1 the cells themselves are measured: the optimum is for l2.
         count = len(self.cells(public).labels)
         workload = tuple(map(tuple, prefixes(count).tolist()))
         return (cells_strategy if self.norm(public) is Distance.L1 else strategy)(workload)
 
     def query(self, public: Public) -> SumQuery:
-        """Return the measured sums of every group: shape (groups, rows of A)."""
+        """Return the query for the measured sums of every group: shape (groups, rows of A)."""
         strategy = self.strategy(public)
         clip = 1.0 if self.norm(public) is Distance.L1 else strategy.longest_column
         shape = (self.groups(public).size, len(strategy.measured))
@@ -112,7 +110,7 @@ class GroupParity(Grouped):
         )
 
     def entries(self, query: SumQuery) -> int:
-        """Return how many entries a record fills: a column of A, in one group."""
+        """Return the number of entries that a record fills: a column of A, in one group."""
         return query.shape[1]
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
@@ -129,7 +127,7 @@ class GroupParity(Grouped):
         return ByRelation(add_remove=longest, replace_one=replacement)
 
     def _places(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """PRIVATE: return every record's group, -1 where it does not count, and its cell."""
+        """PRIVATE: return every record's group (-1 if it does not count) and its cell."""
         # A record counts only if it has both, so each is -1 where the other is.
         group, cell = self.group_of(block, public), self.cells(public).index(block)
         return np.where(cell >= 0, group, -1), np.where(group >= 0, cell, -1)
@@ -144,7 +142,7 @@ class GroupParity(Grouped):
         return vectors
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: return the same sum from counts: entries of A are whole numbers of units."""
+        """PRIVATE: compute the same sum from counts: entries of A are whole numbers of units."""
         group, cell = self._places(block, public)
         measured = self.strategy(public).measured
         mask = group >= 0
@@ -157,14 +155,14 @@ class GroupParity(Grouped):
     def half_widths(
         self, noise_distribution: NoiseDistribution | None, public: Public
     ) -> NDArray[np.float64]:
-        """Of every prefix, so that those of all groups hold together. Shape (cells,)."""
+        """Return the half-width of every prefix, jointly over all groups. Shape (cells,)."""
         lengths = self.strategy(public).lengths
         if noise_distribution is None:
             return np.full(len(lengths.l2), np.inf)
         return single_half_widths(lengths, noise_distribution, self.miss, self.groups(public).size)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """`cumulative` counts, and the `parity` of all pairs of up to 16 groups."""
+        """Return the tables `cumulative` (counts) and `parity` (all pairs of up to 16 groups)."""
         counts = np.asarray(answer.value, dtype=np.float64) @ self.strategy(public).answers.T
         half = self.half_widths(answer.noise_distribution, public)
         figures = {"cumulative": self._cumulative(counts, half, public)}
@@ -201,7 +199,7 @@ class GroupParity(Grouped):
         deviation: NoiseDistribution | None,
         public: Public,
     ) -> Figures:
-        """Of every pair."""
+        """Return the distance between the distribution functions of every pair of groups."""
         about = self.groups(public).about
         names = [", ".join(map(str, cell)) for cell in zip(*about.values(), strict=True)]
         q, rows = float(half.max()), []
@@ -248,7 +246,7 @@ class GroupParity(Grouped):
         deviation: NoiseDistribution | None,
         public: Public,
     ) -> float:
-        """To first order, at the cell where the two lie most distant apart."""
+        """Return the standard deviation, to first order, at the cell of largest distance."""
         if deviation is None:
             return math.inf
         answers, total = self.strategy(public).answers, 0.0
@@ -259,7 +257,7 @@ class GroupParity(Grouped):
         return deviation.std * math.sqrt(total)
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """Return the half-width of the cumulative counts, and of a distance."""
+        """Forecast the half-width of the cumulative counts, and of a distance."""
         q, groups = (
             float(self.half_widths(noise_distribution, public).max()),
             self.groups(public).size,

@@ -74,14 +74,12 @@ class GroupRates(Grouped):
     )
 
     def unsampled(self, public: Public) -> str:
-        """Return a finite population: the model has seen a part of it, where its errors are
-        smaller.
-        """
+        """Return why there is no population interval: the model has seen part of a finite one."""
         independent = "sampled: independent (of a finite population the model has seen a part)"
         return "" if public.domain.sampled == "independent" else independent
 
     def leanings(self, public: Public) -> int:
-        """Cells of the prediction: 2, or those of the score; the second half is the second class.
+        """Return the number of cells of the prediction; the second half predicts the second class.
 
         Raises:
             ParameterError: the records are no evaluated ones of two classes, the model has no
@@ -115,7 +113,7 @@ class GroupRates(Grouped):
         return count
 
     def query(self, public: Public) -> SumQuery:
-        """Return one integer for every group, true class and leaning."""
+        """Return the query for one integer per group, true class and cell of the prediction."""
         return SumQuery(
             name="rates",
             shape=(self.groups(public).size, 2, self.leanings(public)),
@@ -130,9 +128,7 @@ class GroupRates(Grouped):
         return counts_moved(query.distance)
 
     def _cell(self, block: Records, public: Public) -> NDArray[np.intp]:
-        """PRIVATE: return every record's cell, -1 where it does not count or its class is
-        unknown.
-        """
+        """PRIVATE: return every record's cell, -1 if it does not count or has no known class."""
         domain, count = public.domain, self.leanings(public)
         truth = declared(domain, domain.target)
         assert isinstance(truth, CategoryColumn), "there are classes"
@@ -144,18 +140,18 @@ class GroupRates(Grouped):
         return np.where(mask, (group * 2 + true_class) * count + leaning_cell, -1)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: 1 in the record's cell."""
+        """PRIVATE: return 1 in the record's cell."""
         rows = one_hot(self._cell(block, public), query.real_size)
         return rows.reshape(len(block), *query.shape)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: return the same sum, by counting."""
+        """PRIVATE: compute the same sum by counting."""
         cell = self._cell(block, public)
         counts = np.bincount(cell[cell >= 0], minlength=query.real_size)
         return Exact.of(counts.reshape(query.shape), 0)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """`count`, `rate`, `gap` and, where it is asked for, `calibration`."""
+        """Return the tables `count`, `rate`, `gap` and, if requested, `calibration`."""
         value = np.asarray(answer.value, dtype=np.float64)
         about = self.groups(public).about
         classes = declared(public.domain, public.domain.target)
@@ -230,7 +226,7 @@ class GroupRates(Grouped):
         noise_distribution: NoiseDistribution | None,
         public: Public,
     ) -> tuple[PopulationIntervals, dict[str, PopulationIntervals]]:
-        """Of all rates together; and of the gaps of each rate, with its proportion of the miss."""
+        """Return joint population intervals of all rates, and those of each rate's gaps."""
         kinds = (ERROR, POSITIVE, TRUE_POSITIVE, FALSE_POSITIVE)
         domain, count = public.domain, len(group_sums)
         pairs = [*itertools.combinations(range(count), 2)]
@@ -298,7 +294,7 @@ class GroupRates(Grouped):
 
 
 def _sums(cells: NDArray[np.float64]) -> dict[str, _Sums]:
-    """Return what every rate is the proportion of, of one group's cells: true class by leaning."""
+    """Return the sums behind every rate of one group, from its cells: true class by prediction."""
     # The second half of the leanings is a prediction of the second class.
     half = cells.shape[1] // 2
     no, yes = cells[:, :half].sum(axis=1), cells[:, half:].sum(axis=1)
@@ -322,7 +318,7 @@ def _estimated(sums: _Sums, noise_distribution: NoiseDistribution | None, miss: 
 
 
 def _wider(sums: _Sums, sampling: Sampling | None) -> Ends:
-    """The ends for a share in the population."""
+    """Return population ends for one rate."""
     (top, of_top), (remainder, of_remainder) = sums
     return (
         NOTHING
@@ -332,7 +328,7 @@ def _wider(sums: _Sums, sampling: Sampling | None) -> Ends:
 
 
 def _gap(first: _Sums, second: _Sums, sampling: Sampling | None) -> Ends:
-    """The ends for a difference of two rates in the population."""
+    """Return population ends for a difference of two rates."""
     (top, of_top), (remainder, of_remainder) = first
     (other_top, of_other), (other_remainder, of_rest) = second
     cells = ((of_top, of_remainder), (of_other, of_rest))
@@ -353,7 +349,7 @@ def _of_cells(
     level: float,
     public: Public,
 ) -> Figures:
-    """Counts of every cell, by the names of its group and class and by leaning."""
+    """Return the counts of every cell, labelled by group, class and prediction."""
     leanings = value.shape[2]
     rows = _repeated(about, leanings)
     count = math.prod(value.shape[:2])

@@ -88,7 +88,7 @@ class Grouped(Statistic):
         return groups_of(public.domain, self.by, self.edges, self.bins, "group_by")
 
     def group_of(self, block: Records, public: Public) -> NDArray[np.intp]:
-        """PRIVATE: return every record's group, -1 where it does not count. Shape (n,)."""
+        """PRIVATE: return every record's group, -1 if it does not count. Shape (n,)."""
         return np.where(self.chosen(block, public), self.groups(public).index(block), -1)
 
 
@@ -97,24 +97,23 @@ class Paired(Grouped):
     """A pair (w, t) for every record, added to its group; or 1."""
 
     def count_weight(self, public: Public) -> float:
-        """w: what costs nothing under replacement in l2, else sqrt(1/2)."""
+        """Return w: the weight that is free under replacement in l2, else sqrt(1/2)."""
         # Within a group a replaced record's counts cancel; between two, sqrt(2 (1 + w^2)) is 2.
         weight_is_free = public.domain.exact is not None and self.norm(public) is Distance.L2
         return 1.0 if weight_is_free else math.sqrt(0.5)
 
     @abstractmethod
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
-        """PRIVATE: return every record's group, -1 where it does not count, and its (w, t)."""
+        """PRIVATE: return every record's group (-1 if it does not count) and its (w, t)."""
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: 1, or (w, t), in the record's group."""
+        """PRIVATE: return 1, or (w, t), in the record's group."""
         cell, pairs = self._pairs(block, public)
         rows = one_hot(cell, query.shape[0])[:, :, None] * pairs[:, None, :]
         return np.asarray(rows.reshape(len(block), *query.shape))
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: return the same sum: each record's own pair, clipped and rounded, added to its
-        group.
+        """PRIVATE: sum the records' own pairs, each clipped and rounded, by group.
 
         A record's partial is its pair of integers in one group, so no longer than the clip.
         """
@@ -176,7 +175,7 @@ class GroupBy(Paired):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted: records, or persons."""
+        """The counted unit: records or persons; None for means with clipped persons."""
         return None if self.column is not None and self.clip == "person" else self.of
 
     def groups(self, public: Public) -> Marginal:
@@ -186,14 +185,14 @@ class GroupBy(Paired):
         return super().groups(public)
 
     def unsampled(self, public: Public) -> str:
-        """Means have one; counts of a sample of a finite population do not."""
+        """Return why there are no population intervals: counts of a finite population have none."""
         if self.compare in (EQUALITY, INDEPENDENCE) and self.norm(public) is Distance.L1:
             return GAUSSIAN
         fits = self.column is not None or public.domain.sampled == "independent"
         return "" if fits else "sampled: independent (shares: true of a histogram says shares)"
 
     def query(self, public: Public) -> SumQuery:
-        """Return one integer a group, or a pair of reals."""
+        """Return the query for one integer per group, or a pair of reals."""
         size, norm = self.groups(public).size, self.norm(public)
         if self.compare in (EQUALITY, INDEPENDENCE):
             # A test is about the population: what is against it is said by name.
@@ -218,9 +217,7 @@ class GroupBy(Paired):
         return SumQuery(name="groups", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """Return the theorem above: a pair that comes or goes, moves to another group, or
-        changes.
-        """
+        """Return the theorem above: a pair is added or removed, changes its group, or changes."""
         length = query.sum.clip
         # One pair disappears and another appears: orthogonal in l2, both in full in l1.
         between_groups = (
@@ -235,7 +232,7 @@ class GroupBy(Paired):
         )
 
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
-        """PRIVATE: return every record's group, -1 where it does not count, and its (w, t)."""
+        """PRIVATE: return every record's group (-1 if it does not count) and its (w, t)."""
         cell = self.group_of(block, public)
         if self.column is None:
             return cell, np.ones((len(block), 1))
@@ -247,19 +244,19 @@ class GroupBy(Paired):
         return np.where(column.present(block), cell, -1), pairs
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """1 for every record, by group, or its pair with moments."""
+        """Return the tally by group: 1 for every record, or its pair with moments."""
         if self.column is None:
             return (self.tally(self.groups(public), public),)
         terms = partial(self._terms, public)
         return (self.tally(self.groups(public), public, columns=(self.column,), terms=terms),)
 
     def _terms(self, public: Public, position: Any) -> tuple[Any, ...]:
-        """(w, t), and moments where there are intervals about the population."""
+        """Return (w, t), with moments if there are population intervals."""
         moments = free_terms(position, self.norm(public)) if self.samples(public) else ()
         return self.count_weight(public), position, *moments
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """`count` and `mean`: the intervals of each table hold together."""
+        """Return the tables `count` and `mean`; the intervals of each hold together."""
         groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
         if self.column is None:
             figures = self._counts(groups, value, answer.noise_distribution, public)
@@ -284,9 +281,7 @@ class GroupBy(Paired):
     def _sampled_counts(
         self, figures: Figures, noise_distribution: NoiseDistribution | None, public: Public
     ) -> Figures:
-        """Return the same counts, with their intervals about the population where there are
-        some.
-        """
+        """Add population intervals to the counts, if there are any."""
         # A count of a sample of a finite population reveals nothing else.
         finite = public.domain.sampled != "independent" and public.domain.exact is None
         if finite or not self.samples(public):
@@ -319,7 +314,7 @@ class GroupBy(Paired):
         return self._sampled_counts(figures, noise_distribution, public)
 
     def _total(self, groups: Marginal, public: Public) -> int | None:
-        """Return what all counts add up to, if every record counts and their number is public."""
+        """Return the sum of all counts, if every record counts and their number is public."""
         counts_all = all(cells.partition for cells in groups.columns) and not self.where
         # Next to a value, a count leaves out records that lack it; its noise is another's too.
         if self.column is not None or not counts_all or self.strategy == "cells":
@@ -327,7 +322,7 @@ class GroupBy(Paired):
         return public_total(self, public)
 
     def _means(self, groups: Marginal, answer: Answer, public: Public) -> Figures:
-        """Of every group, clipped to the range."""
+        """Return the mean of every group, clipped to the range."""
         assert self.column is not None, "there are means"
         column, w = number_column(public.domain, self.column), self.count_weight(public)
         miss, rows = apart(self.miss, groups.size), []

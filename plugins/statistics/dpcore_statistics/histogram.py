@@ -36,12 +36,12 @@ ONE_CELL_NORMS = (Distance.L1, Distance.L2)
 
 
 def counts_moved(norm: Distance) -> ByRelation:
-    """Return what one record moves disjoint counts by: one cell, or one down and another up."""
+    """Return the sensitivity of disjoint counts: one cell moves, or one falls and one rises."""
     return ByRelation(add_remove=1.0, replace_one=2.0 if norm is Distance.L1 else ROOT_TWO)
 
 
 def shown_counts(estimates: NDArray[np.float64], total: float | None) -> NDArray[np.float64]:
-    """Counts that are not negative and, of a public total, add up to it (Euclidean projection)."""
+    """Project counts to non-negative ones that add up to a public total (Euclidean projection)."""
     if total is None:
         return np.maximum(estimates, 0.0)
     # The projection on a simplex: subtract one shift, and cut at 0.
@@ -60,8 +60,7 @@ def least_squares(
     display: NDArray[np.float64] | None = None,
     centre: NDArray[np.float64] | None = None,
 ) -> Figures:
-    """Return a table of counts whose cells and margins agree: one below 0 is printed as 0, and
-    marked.
+    """Return a table of least squares counts; one below 0 is displayed as 0, and marked.
 
     Args:
         estimates: Unbiased: what further estimates and sums start from.
@@ -88,7 +87,7 @@ def least_squares(
 
 
 def public_total(learner: Statistic, public: Public) -> int | None:
-    """Return what the counts of disjoint cells that hold all records add up to, if it is public."""
+    """Return the public sum of counts of disjoint cells that hold all records; else None."""
     # Under a clip of persons, not every record adds 1.
     is_of_records = learner.clip == "record" and public.domain.people is None
     return public.domain.exact if is_of_records else None
@@ -97,8 +96,7 @@ def public_total(learner: Statistic, public: Public) -> int | None:
 def joint_half_width(
     noise_distribution: NoiseDistribution, miss: float, count: int, total: int | None
 ) -> tuple[bool, float]:
-    """Return the half-width of counts, all together, and whether it is that of counts fitted to a
-    total.
+    """Return whether counts are fitted to a total, and their joint half-width.
 
     It is where that is no wider: always of noise that is normal but for a fine grid.
     """
@@ -126,7 +124,7 @@ def fitted(
     domain: Domain,
     total: int | None = None,
 ) -> Figures:
-    """Least squares estimates of disjoint counts: the mean excess over the total is taken off."""
+    """Fit disjoint counts to their total by least squares: subtract the mean excess from each."""
     is_fitted, half = False, math.inf
     if noise_distribution is not None:
         is_fitted, half = joint_half_width(noise_distribution, 1 - level, counts.size, total)
@@ -182,13 +180,13 @@ class Histogram(ByCategories):
         check_guess("histogram", self.guess, ("records", "share"))
 
     def unsampled(self, public: Public) -> str:
-        """Return a sample of a finite population has shares, and no counts but those it has."""
+        """Return why there is no population interval: a finite population has proportions only."""
         fits = public.domain.sampled == "independent" or self.shares
         return "" if fits else "sampled: independent, or shares: true"
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted: records, or persons."""
+        """The counted unit: records or persons."""
         return self.of
 
     def cells(self, public: Public) -> Cells:
@@ -196,7 +194,7 @@ class Histogram(ByCategories):
         return Cells.of(public.domain, self.column, self.edges, self.bins)
 
     def query(self, public: Public) -> SumQuery:
-        """Return one query for all cells, one integer each: exact and not negative."""
+        """Return the query for all cells, one exact non-negative integer each."""
         return SumQuery(
             name="counts",
             shape=(len(self.cells(public).labels),),
@@ -207,14 +205,14 @@ class Histogram(ByCategories):
         )
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """1 under add/remove; sqrt(2) (l2) or 2 (l1) under replacement, 1 if there is one cell."""
+        """Return 1 under add/remove; under replacement sqrt(2) (l2) or 2 (l1); 1 for one cell."""
         # With one cell a replaced record cannot move to another one.
         if query.real_size == 1:
             return ByRelation(add_remove=1.0, replace_one=1.0)
         return counts_moved(query.distance)
 
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: 1 in the record's cell."""
+        """PRIVATE: return 1 in the record's cell."""
         cells = np.where(self.chosen(block, public), self.cells(public).index(block), -1)
         return one_hot(cells, query.real_size)
 
@@ -223,7 +221,7 @@ class Histogram(ByCategories):
         return (self.tally(self._table(public), public),)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: return the same sum, by counting."""
+        """PRIVATE: compute the same sum by counting."""
         if self.by:
             return super().partial(query, block, public)
         cell = self.cells(public).index(block)
@@ -232,7 +230,7 @@ class Histogram(ByCategories):
         return Exact.of(np.bincount(record_cells, minlength=query.real_size), 0)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Return one row a cell, whose intervals hold together; by group after the group's keys."""
+        """Return one row per cell, after the group's keys; all intervals hold together."""
         table, value = self._table(public), np.asarray(answer.value, dtype=np.float64).ravel()
         total, noise_distribution, domain = (
             self._total(table, public),
@@ -266,7 +264,7 @@ class Histogram(ByCategories):
         return Statistics.of(attrs.evolve(figures, population=intervals))
 
     def published(self, answer: Answer, public: Public) -> Statistics:
-        """Return all groups in one table, as they add up to a public number of records together."""
+        """Return one table of all groups if together they add up to a public number."""
         apart_by_group = self._is_apart(public)
         return super().published(answer, public) if apart_by_group else self.tables(answer, public)
 
@@ -280,9 +278,7 @@ class Histogram(ByCategories):
         return Marginal(name="", columns=(*self.groups(public).columns, self.cells(public)))
 
     def _total(self, table: Marginal, public: Public) -> int | None:
-        """Return what all counts add up to, if every record is in one and their number is
-        public.
-        """
+        """Return the sum of all counts, if every record is in a cell and their number is public."""
         is_partition = all(cells.partition for cells in table.columns) and not self.where
         return public_total(self, public) if is_partition else None
 
@@ -303,7 +299,7 @@ class Histogram(ByCategories):
         return (f"each of {table.size} counts +- {half:.4g}, all together",)
 
     def widths(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """Return the same of all groups."""
+        """Return the forecasts of all groups jointly, or of each group apart."""
         if self._is_apart(public):
             return super().widths(public, noise_distribution)
         return self.expected(public, noise_distribution)
@@ -329,9 +325,7 @@ class Top(Histogram):
     k: int = attrs.field(default=10, validator=positive_integer)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Return the rows of the k largest counts, the largest first; of equal ones the first
-        cell.
-        """
+        """Return the rows of the k largest counts, largest first; ties go to the first cell."""
         (figures,) = super().tables(answer, public).tables.values()
         sizes = figures.estimate if figures.unbiased is None else figures.unbiased
         rows = np.argsort(-sizes, kind="stable")[: self.k]
@@ -342,14 +336,14 @@ class Top(Histogram):
         return Statistics.of(picked_rows(figures, rows, {"certain": tuple(certain.tolist())}))
 
     def _is_apart(self, public: Public) -> bool:
-        """Every group has its own largest counts."""
+        """Return whether groups are published apart: every group has its own largest counts."""
         return bool(self.by)
 
 
 def picked_rows(
     figures: Figures, rows: NDArray[np.intp], about: Mapping[str, tuple[Any, ...]]
 ) -> Figures:
-    """Some rows of a table, with more that is said about each."""
+    """Select rows of a table, and add columns about each."""
     columns = {name: tuple(values[row] for row in rows) for name, values in figures.about.items()}
     intervals, display, unbiased = figures.population, figures.display, figures.unbiased
     return attrs.evolve(
@@ -373,7 +367,7 @@ def fractions_of(
     level: float,
     total: int | None,
 ) -> Figures:
-    """Return a table of shares with simultaneous intervals.
+    """Return a table of proportions with simultaneous intervals.
 
     Args:
         total: The number of records, where that is public and each is in a cell.

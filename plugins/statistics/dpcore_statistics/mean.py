@@ -57,14 +57,14 @@ from dpcore_statistics.population.shares import counts_in
 
 
 def default_weight(norm: Distance, replaces: bool) -> float:
-    """w, by default: what costs nothing under replacement, and sqrt(1/2) under add/remove."""
+    """Return the default w: the weight free under replacement, and sqrt(1/2) under add/remove."""
     if not replaces:
         return math.sqrt(0.5)
     return 1.7320508 if norm is Distance.L2 else 1.0  # just below sqrt(3)
 
 
 def with_count(norm: Distance, weight: float, rest: float) -> float:
-    """Return how long (w, v) is at most, for v of at most `rest`."""
+    """Bound the length of (w, v), for v of length at most `rest`."""
     return weight + rest if norm is Distance.L1 else up(math.hypot(weight, rest), roundings=3)
 
 
@@ -87,7 +87,7 @@ class Averaged(OfValues):
         check_guess("a mean", self.guess, ("records", "sd"))
 
     def unsampled(self, public: Public) -> str:
-        """Return nothing: every mean has one."""
+        """Return "": every mean has an interval about the population."""
         return ""
 
     def counted(self, public: Public) -> bool:
@@ -97,14 +97,12 @@ class Averaged(OfValues):
         return public.domain.exact is None or bool(self.where) or column.may_miss
 
     def one_group(self, public: Public) -> Self:
-        """Return the same, with the weight of the count that is best where records change
-        groups.
-        """
+        """Return the statistic of one group, with the count's weight that is best across groups."""
         weight = self.weight or group_weight(self.norm(public), public.domain.exact is not None)
         return attrs.evolve(super().one_group(public), weight=weight)
 
     def moments(self, answer: Answer, public: Public) -> tuple[Moments, Sampling | None]:
-        """Return the sums of one answer with their law; None where the noise is not normal."""
+        """Return the sums of one answer with their law; None if the noise is not normal."""
         sampling, weight = (
             self.sampling(answer.noise_distribution, self.miss, public),
             self.count_weight(public),
@@ -117,7 +115,7 @@ class Averaged(OfValues):
         return moments_of(answer.value, width, weight, exact, norm), sampling
 
     def count_weight(self, public: Public) -> float:
-        """w, the weight of the count next to the sums; a larger one means a better count."""
+        """Return w, the count's weight next to the sums; a larger one means a better count."""
         if self.weight is not None:
             return self.weight
         return default_weight(self.norm(public), public.domain.exact is not None)
@@ -133,9 +131,7 @@ class Mean(Averaged):
     distinguishes_laplace: ClassVar[bool] = True
 
     def query(self, public: Public) -> SumQuery:
-        """Return the sum of t, after w times the number of values where that is private; then
-        moments.
-        """
+        """Return the query for [w n if private,] the sum of t, and moments."""
         # (w, t) has length sqrt(1 + w^2) in l2; t by itself is at most 1.
         norm, counted = self.norm(public), self.counted(public)
         clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
@@ -148,29 +144,29 @@ class Mean(Averaged):
         return SumQuery(name="mean", shape=(size,), distance=norm, sum=total)
 
     def _free_numbers(self, public: Public) -> int:
-        """Return how many numbers there are next to the sum and the count."""
+        """Return the number of moments next to the sum and the count."""
         return len(free_terms(0.0, self.norm(public))) if self.samples(public) else 0
 
     def _records_of_each(self, public: Public) -> int:
-        """k, where persons are the draws and have several records; else 1."""
+        """Return k, the records of a person, if persons are the draws; else 1."""
         people = public.domain.people
         return people.records if people is not None and self.samples(public) else 1
 
     def draws_persons(self, public: Public) -> bool:
-        """Means are ratios of persons' sums, of all records or in every group."""
+        """Return True: means are ratios of persons' sums, of all records or in every group."""
         return True
 
     def one_group(self, public: Public) -> Self:
-        """Return the same, in one of the groups that a person's records lie in."""
+        """Return the statistic of one of the groups that a person's records lie in."""
         fields = attrs.asdict(super().one_group(public), recurse=False)
         return cast(Self, MeanOfGroup(**fields))
 
     def free(self, public: Public) -> float:
-        """c of the lemma of persons."""
+        """Return c of the lemma of persons."""
         return FREE
 
     def pays_for_population(self, public: Public) -> bool:
-        """Where persons are replaced: two clipped vectors may be farther apart than k records."""
+        """Return whether persons have several records: replacing one may then move sums more."""
         people = public.domain.people
         return people is not None and people.records > 1
 
@@ -187,7 +183,7 @@ class Mean(Averaged):
         return vectors.reshape(sums.shape)
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """Return the theorem above; refused where n is private and no count is released."""
+        """Return the theorem above; refuse a mean without a count if n is private."""
         sum_only = query.real_size == 1 + self._free_numbers(public)
         # Without a count the mean is a sum over n, which must then be public.
         if sum_only and public.domain.exact is None:
@@ -197,7 +193,7 @@ class Mean(Averaged):
         )
 
     def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
-        """t, after w where the number of values is private; and moments."""
+        """Return t, preceded by w if the number of values is private, and moments."""
         (position,) = positions
         free = self._free_numbers(public)
         moments = free_terms(position, self.norm(public)) if free else ()
@@ -209,7 +205,7 @@ class Mean(Averaged):
         return *weight, position, *moments
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Return the mean, and the number of values where it is private."""
+        """Return the mean, and the number of values if it is private."""
         column = number_column(public.domain, self.column)
         name = f"mean of {self.column}"
         if answer.query.real_size == 1 + self._free_numbers(public):
@@ -251,7 +247,7 @@ class Mean(Averaged):
     def _population(
         self, column: NumberColumn, answer: Answer, public: Public, has_count: bool
     ) -> PopulationIntervals:
-        """Of the mean, and of the count where it is published."""
+        """Return population intervals of the mean, and of the count if it is published."""
         (moments, distribution), domain = self.moments(answer, public), public.domain
         subject = "the mean of the population, each value clipped to its declared range"
         mean: SampledMean = moments
@@ -273,7 +269,7 @@ class Mean(Averaged):
         return population_intervals(ends, self.level, subject, domain, distribution, units=units)
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """Known with a public n; else about so much for n values near the middle of the range."""
+        """Forecast the half-width: exact with a public n, else rough, for values near mid-range."""
         return expected_mean(self, public, noise_distribution)
 
 
@@ -285,14 +281,14 @@ class MeanOfGroup(Mean):
     """
 
     def free(self, public: Public) -> float:
-        """c of the lemma of groups."""
+        """Return c of the lemma of groups."""
         return free_in_groups(self.count_weight(public))
 
 
 def expected_mean(
     learner: Averaged, public: Public, noise_distribution: NoiseDistribution
 ) -> tuple[str, ...]:
-    """Return how wide the bar of a mean will be, and of the count next to it."""
+    """Forecast the half-width of a mean, and of the count next to it."""
     column = number_column(public.domain, learner.column)
     half = column.column.half_width * noise_distribution.within(learner.miss)
     people, wider = public.domain.people, tuple[str, ...]()
@@ -311,7 +307,7 @@ def expected_mean(
 def in_units(
     column: NumberColumn, at: float, ends: tuple[float, float]
 ) -> tuple[float, float, float]:
-    """Return a position with its interval, in the file's units, clipped to the range."""
+    """Convert a position with its interval to the file's units, clipped to the range."""
     low, high = column.column.low, column.column.high
     positions = (at, *ends)
     # Clipping to the declared range is free: the true mean lies in it.
@@ -322,7 +318,7 @@ def in_units(
 
 
 def column_ends(column: NumberColumn, ends: Ends) -> Ends:
-    """Ends of positions in the file's units; those that reveal nothing as they are."""
+    """Convert ends of positions to the file's units; unbounded ends stay as they are."""
     is_finite = np.isfinite(ends[0])
     values = (column.value(np.where(is_finite, end, 0.0)) for end in ends)
     return nothing_unless(is_finite, *values)

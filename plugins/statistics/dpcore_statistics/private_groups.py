@@ -73,11 +73,11 @@ class PrivateGroups(PrivateKeys):
     share: float = attrs.field(default=0.5, validator=fraction)
 
     def weight(self, public: Public) -> float:
-        """w: what costs nothing under replacement, else sqrt(1/2)."""
+        """Return w: the weight that is free under replacement, else sqrt(1/2)."""
         return 1.0 if public.domain.exact is not None else math.sqrt(0.5)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """`keys` once, then `means` once, with the keys as its argument.
+        """Return two queries: `keys`, then `means` with the keys as its argument.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
@@ -116,7 +116,7 @@ class PrivateGroups(PrivateKeys):
         return total
 
     def _added(self, query: SumQuery, public: Public, block: Records) -> tuple[Exact]:
-        """PRIVATE: (w, t) of each record, clipped, in the place of its key."""
+        """PRIVATE: sum (w, t) of each record, clipped, at the index of its key."""
         text, start = self.texts(public)
         keys = np.asarray((query.args or {}).get(KEYS), dtype=np.float64)
         # The theorem is for every list of keys, but of this shape.
@@ -140,7 +140,7 @@ class PrivateGroups(PrivateKeys):
         return (Exact.of(sums, unit),)
 
     def model(self, state: Transcript) -> Statistics:
-        """`count` and `mean`, one row a published key, and `others`."""
+        """Return the tables `count` and `mean`, one row per published key, and `others`."""
         first, second = state.answers
         counts = self.counted(first, state.public)
         rows = np.asarray(first.value, dtype=np.float64)
@@ -166,7 +166,7 @@ class PrivateGroups(PrivateKeys):
     def _mean(
         self, pair: list[float], miss: float, answer: Answer, public: Public
     ) -> tuple[float, float, float]:
-        """Of one released pair, clipped to the range, with its interval."""
+        """Return one group's mean and interval from its released pair, clipped to the range."""
         column, w = number_column(public.domain, self.mean_of), self.weight(public)
         weighted, total = pair
         ends = ratio(total, weighted, w, answer.noise_distribution, miss, 1.0)
@@ -201,8 +201,10 @@ class PrivateGroups(PrivateKeys):
 def _places(
     record_keys: NDArray[np.float64], keys: NDArray[np.float64], fallback: int
 ) -> NDArray[np.intp]:
-    """PRIVATE: where each record's key is first among the published ones, `fallback` if
-    it is not among them, -1 without a key."""
+    """PRIVATE: return the first index of each record's key among the published ones.
+
+    It is `fallback` for another key, and -1 without a key.
+    """
     first: dict[bytes, int] = {}
     # `setdefault`: a key that occurs twice counts at its first place, as the theorem says.
     for number, key in enumerate(keys):
@@ -224,7 +226,7 @@ class PrivateGroupsBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """`KeysBound` for the keys; for the means the theorem above, and what rounding adds."""
+        """Return `KeysBound` for the keys; for the means the theorem above, plus rounding."""
         if not isinstance(query, SumQuery):
             return KeysBound().sensitivity(query, learner, public, adjacency)
         longest = query.sum.clip

@@ -65,7 +65,7 @@ class PrivateKeys(Conversation, Cutting):
         need(1 <= self.most <= MOST_CELLS, "private_keys", f"1 to {MOST_CELLS}", "most", self.most)
 
     def texts(self, public: Public) -> tuple[Texts, int]:
-        """Return the column, and where its encoding starts.
+        """Return the column, and the index at which its encoding starts.
 
         Raises:
             ParameterError: it is none of texts.
@@ -80,7 +80,7 @@ class PrivateKeys(Conversation, Cutting):
         )
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """Return all keys with their counts.
+        """Return the query for all keys with their counts.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
@@ -99,7 +99,7 @@ class PrivateKeys(Conversation, Cutting):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[np.float64]:
-        """PRIVATE: return a row for each key that occurs, its count last; no key is no row."""
+        """PRIVATE: return a row for each key that occurs, its count last; an empty key has none."""
         column, start = self.texts(public)
         encoded = records.columns(start, start + column.width)
         # An empty text is no key: such a record is in no row.
@@ -110,7 +110,7 @@ class PrivateKeys(Conversation, Cutting):
         return np.column_stack([keys, counts.astype(np.float64)])
 
     def model(self, state: Transcript) -> Statistics:
-        """Return one table with a row for each published key: its noisy count and interval."""
+        """Return a table with a row for each published key: its noisy count and interval."""
         (answer,) = state.answers
         return Statistics.of(self.counted(answer, state.public))
 
@@ -165,7 +165,7 @@ class KeysBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """A record has one key, or none."""
+        """Return the sensitivity: a record has at most one key."""
         # A replaced record takes 1 from one key and adds 1 to another: two orthogonal moves.
         claim, value = ByRelation(add_remove=1.0, replace_one=ROOT_TWO).under(adjacency)
         return Sensitivity(

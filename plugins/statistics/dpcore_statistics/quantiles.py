@@ -165,7 +165,7 @@ class Quantiles(Folding):
             raise ParameterError(owner, "method: prefixes", "method", self.method)
 
     def prefixes(self, public: Public) -> RankPrefixes | None:
-        """Return the count of ranks that the quantiles follow from; None where they are choices."""
+        """Return the rank counts that the quantiles follow from; None if each is a choice."""
         counts = RankPrefixes(
             column=self.column, quantiles=self.quantiles, points=self.points, where=self.where,
             level=self.level, by=self.by, edges=self.edges, bins=self.bins,
@@ -198,7 +198,7 @@ class Quantiles(Folding):
         return bool(z * largest < choice)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """Return one for each quantile, asked three times; or one for all ranks.
+        """Return a query for each quantile, asked up to three times; or one for all ranks.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
@@ -221,9 +221,7 @@ class Quantiles(Folding):
         )
 
     def ask(self, state: Transcript) -> Query | None:
-        """Return the quantile at its own rank, then r ranks below and above it; or all ranks,
-        once.
-        """
+        """Ask for the quantile at its rank, then r ranks below and above; or all ranks once."""
         if self.prefixes(state.public) is not None:
             return super().ask(state)
         number, turn = divmod(len(state.answers), self._asks)
@@ -238,7 +236,7 @@ class Quantiles(Folding):
         return attrs.evolve(queries[number], args={"shift": shift})
 
     def _ranks(self, first: Answer) -> int:
-        """r, in units of one b-th of a rank; rounded up."""
+        """Return r, in units of 1/b of a rank; rounded up."""
         if first.noise_distribution is None:
             return 0
         return math.ceil(first.noise_distribution.within((1 - self.level) / 2))
@@ -246,7 +244,7 @@ class Quantiles(Folding):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerRandomness
     ) -> NDArray[np.float64] | Exact:
-        """PRIVATE: b times the score of every point: integers; or an exact sum."""
+        """PRIVATE: return b times the score of every point, in integers; or an exact sum."""
         if isinstance(query, SumQuery):
             prefixes = self.prefixes(public)
             assert prefixes is not None, "it planned this query"
@@ -270,7 +268,7 @@ class Quantiles(Folding):
         return np.asarray(-distance, dtype=np.float64)
 
     def _counted(self, public: Public, block: Records) -> tuple[Exact]:
-        """PRIVATE: return how many of a block's values are nearest to each point."""
+        """PRIVATE: count the values of a block that are nearest to each point."""
         column = number_column(public.domain, self.column)
         mask = selected(public.domain, self.where, block) & column.present(block)
         # To the nearest point: the released quantile is of these rounded values.
@@ -283,7 +281,7 @@ class Quantiles(Folding):
         return np.linspace(-1.0, 1.0, self.points)
 
     def model(self, state: Transcript) -> Statistics:
-        """Return one table with a row for each quantile: the chosen point and its interval."""
+        """Return a table with a row for each quantile: the chosen point and its interval."""
         if (prefixes := self.prefixes(state.public)) is not None:
             return prefixes.model(state)
         column = number_column(state.public.domain, self.column)
@@ -305,7 +303,7 @@ class Quantiles(Folding):
 
     @property
     def _asks(self) -> int:
-        """Of each quantile."""
+        """The number of queries of each quantile."""
         return _QUERIES if self.interval else 1
 
     @property
@@ -313,9 +311,7 @@ class Quantiles(Folding):
         return len(self.quantiles)
 
     def _row(self, column: NumberColumn, answers: tuple[Answer, ...]) -> tuple[float, float, float]:
-        """Return the choice between the two others, in the file's units; everything without a
-        spread.
-        """
+        """Return the chosen point and its interval; the whole range without a noise law."""
         positions = [self.grid[int(np.argmax(answer.value))] for answer in answers]
         middle, *ends = (float(column.value(np.array(position))) for position in positions)
         if answers[0].noise_distribution is None or not ends:
@@ -330,7 +326,7 @@ class Quantiles(Folding):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """Return how many ranks an end of an interval may lie away."""
+        """Forecast the number of ranks by which an end of an interval may be off."""
         if (prefixes := self.prefixes(public)) is not None:
             return prefixes.forecast(public, noise_distributions)
         return tuple(
@@ -342,13 +338,13 @@ class Quantiles(Folding):
     def least_records(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """So many ranks: an interval of fewer records holds all of them."""
+        """Return that number of ranks: an interval of fewer records contains all of them."""
         if (prefixes := self.prefixes(public)) is not None:
             return prefixes.least_records(public, noise_distributions)
         return max(self._reach(noise_distributions).values(), default=0.0)
 
     def _reach(self, noise_distributions: Mapping[str, NoiseDistribution]) -> dict[float, float]:
-        """By quantile, how many ranks an end of its interval lies away at most."""
+        """Return, by quantile, the largest distance in ranks of an end of its interval."""
         # Twice: the end is shifted by r, and its choice may miss its rank by r again.
         return {
             q: 2
@@ -368,7 +364,7 @@ class RankBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """By relation, with the range of the changes; of prefixes as of other statistics."""
+        """Return the sensitivity by relation, with the range of changes; or that of prefixes."""
         if isinstance(query, SumQuery):
             prefixes = learner.prefixes(public)
             return StatisticBound().sensitivity(query, prefixes, public, adjacency)
@@ -396,7 +392,7 @@ class RankBound(SensitivityBound):
 
 @lru_cache(maxsize=16)
 def _deviations(points: int, in_l1: bool) -> tuple[float, float]:
-    """Of a rank by prefixes at unit noise: the mean, and the largest."""
+    """Return a rank's standard deviation by prefixes at unit noise: the mean and the largest."""
     lengths = rank_strategy(points, in_l1).lengths.l2
     return float(lengths.mean()), float(lengths.max())
 

@@ -76,7 +76,7 @@ class Running(ByFirstCell):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted: records, or persons; None where values are added up."""
+        """The counted unit: records or persons; None if values are added up."""
         return self.of if self.amount is None else None
 
     def periods(self, public: Public) -> Cells:
@@ -96,14 +96,14 @@ class Running(ByFirstCell):
         return cells
 
     def weights(self, public: Public) -> tuple[int, ...]:
-        """k_0, k_1, ...: the first column of K."""
+        """Return k_0, k_1, ...: the first column of K."""
         count = len(self.periods(public).labels)
         is_laplace = self.norm(public) is Distance.L1
         bands = self.bands or (1 if is_laplace else count)
         return square_root_bands(min(bands, count))
 
     def ends(self, public: Public) -> tuple[float, float, float]:
-        """(lo, hi, M): what a record counts for, in units of M of the summed column."""
+        """Return (lo, hi, M): the range of a record's value in units of M, and M."""
         if self.amount is None:
             return 0.0, 1.0, 1.0
         column = number_column(public.domain, self.amount).column
@@ -130,7 +130,7 @@ class Running(ByFirstCell):
         )
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """Return the theorem above; in l1 a replacement by the triangle inequality."""
+        """Return the theorem above; in l1 replacement follows by the triangle inequality."""
         matrix = _matrix(self.weights(public), query.real_size)
         longest = _longest(matrix, query.distance)
         if query.distance is Distance.L1:
@@ -139,9 +139,7 @@ class Running(ByFirstCell):
         return ByRelation(add_remove=longest, replace_one=_largest_distance(matrix, low, high))
 
     def _values(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-        """PRIVATE: return every record's period, -1 for none, and what it counts for, in its
-        unit.
-        """
+        """PRIVATE: return every record's period, -1 for none, and its value in units."""
         cells = np.where(self.chosen(block, public), self.periods(public).index(block), -1)
         if self.amount is None:
             return cells, np.ones(len(block), dtype=np.int64)
@@ -163,13 +161,11 @@ class Running(ByFirstCell):
         return np.ldexp(rows, 0 if self.amount is None else _UNIT)
 
     def measured_cells(self, public: Public) -> NDArray[Any]:
-        """K: a column is what a record of its period adds."""
+        """Return K: a column is the contribution of a record of that period."""
         return _matrix(self.weights(public), len(self.periods(public).labels))
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: return the same sum, period by period before it is multiplied: exact
-        integers.
-        """
+        """PRIVATE: sum period by period, then multiply by K, in exact integers."""
         if self.by:
             return super().partial(query, block, public)
         cells, integers = self._values(block, public)
@@ -182,7 +178,7 @@ class Running(ByFirstCell):
     def half_widths(
         self, noise_distribution: NoiseDistribution | None, public: Public
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of every period and of every total, so that all hold together."""
+        """Return half-widths of every period and of every total; all hold together."""
         count = len(self.periods(public).labels)
         if noise_distribution is None:
             return np.full(count, np.inf), np.full(count, np.inf)
@@ -197,7 +193,7 @@ class Running(ByFirstCell):
         return singles, totals
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Two tables, `periods` and `totals`, each of one row a period."""
+        """Return the tables `periods` and `totals`, each with one row per period."""
         labels, unit = self.periods(public).labels, self.ends(public)[2]
         single = solved(self.weights(public), [*np.asarray(answer.value, dtype=np.float64)])
         halves = self.half_widths(answer.noise_distribution, public)
@@ -237,7 +233,7 @@ class Running(ByFirstCell):
         )
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """Return the largest half-width of either table, the same whatever the records."""
+        """Forecast the largest half-width of either table, the same for all records."""
         unit = self.ends(public)[2]
         singles, totals = (
             unit * float(half.max()) for half in self.half_widths(noise_distribution, public)
@@ -250,7 +246,7 @@ class Running(ByFirstCell):
 def _half_widths(
     weights: NDArray[np.float64], noise_distribution: NoiseDistribution, miss: float
 ) -> NDArray[np.float64]:
-    """Half-widths of sums of the first 1, 2, ... noises, times `weights` from the last one back."""
+    """Return half-widths of sums of the first 1, 2, ... noises, weighted from the last back."""
     count = len(weights)
     sizes = np.cumsum(np.abs(weights))
     if isinstance(noise_distribution, NormalDistribution):
@@ -266,7 +262,7 @@ def _half_widths(
 
 @lru_cache(maxsize=8)
 def _matrix(weights: tuple[int, ...], count: int) -> NDArray[np.int64]:
-    """K, shape (count, count); read-only."""
+    """Build K, shape (count, count); read-only."""
     matrix = np.zeros((count, count), dtype=np.int64)
     for distance, weight in enumerate(weights):
         rows = np.arange(distance, count)
@@ -284,9 +280,7 @@ def _longest(matrix: NDArray[np.int64], norm: Distance) -> float:
 
 
 def _largest_distance(matrix: NDArray[np.int64], low: float, high: float) -> float:
-    """Return the largest distance of two columns, each times a number in [low, high]; rounded
-    up.
-    """
+    """Bound the distance of two columns, each times a number in [low, high]; rounded up."""
     products = (matrix.T @ matrix).astype(np.float64)
     squares = np.diagonal(products)
     diameter = max(
@@ -299,7 +293,7 @@ def _largest_distance(matrix: NDArray[np.int64], low: float, high: float) -> flo
 
 
 def _calendar(column: Any, every: str, was_published: bool) -> tuple[float, ...]:
-    """Edges of periods between the ends of a column of dates, as days since 1970-01-01.
+    """Return edges of periods within a column of dates, as days since 1970-01-01.
 
     A last day that begins a period is one of its own.
 

@@ -50,7 +50,7 @@ ROWS = 1 << 16
 
 
 def norm_in_use(public: Public, asked: str | None) -> Distance:
-    """Return the norm asked for; else l2 (Gaussian noise), or l1 (Laplace) where delta is 0."""
+    """Return the requested norm; else l2 (Gaussian noise), or l1 (Laplace) if delta is 0."""
     if asked is not None:
         return Distance(asked)
     # Without a delta there is no Gaussian noise (mu is None), and Laplace noise is for l1.
@@ -135,7 +135,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
         need(not is_scaled_count, "a count", needed, "clip", self.clip)
 
     def cut_sum(self, ends: Ends, low: float, high: float) -> Ends:
-        """The part of an interval that a sum of values in [low, high], of none too, may be in.
+        """Cut an interval to the sums that values in [low, high], or none, may have.
 
         Where no value is below 0 no sum is, so that what is cut off never held the sum.
         """
@@ -150,27 +150,25 @@ class Statistic(SummingLearner, Conversation, Cutting):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted; None where values are added up, or averaged."""
+        """The counted unit; None if values are added up or averaged."""
         return None
 
     def unsampled(self, public: Public) -> str:
-        """Why no interval about the population can be reported of this statistic; empty if one
-        can.
-        """
+        """Return why this statistic has no population interval; empty if it has one."""
         return "interval: noise (this statistic has no interval about the population)"
 
     def draws_persons(self, public: Public) -> bool:
-        """Whether a person with several records is one draw to intervals about the population."""
+        """Return whether a person with several records is one draw for population intervals."""
         return self.counted_unit == "persons"
 
     def sampling(
         self, noise_distribution: NoiseDistribution | None, miss: float, public: Public
     ) -> Sampling | None:
-        """Return the law of an interval about the population; None where the noise has none."""
+        """Return the law of a population interval; None if the noise has none."""
         return sampling_of(noise_distribution, miss, public.domain, self.norm(public))
 
     def pays_for_population(self, public: Public) -> bool:
-        """Whether an interval about the population would cost epsilon, or noise on a number."""
+        """Return whether a population interval costs epsilon, or noise on a number."""
         return False
 
     def samples(self, public: Public) -> bool:
@@ -203,7 +201,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
 
     @abstractmethod
     def query(self, public: Public) -> SumQuery:
-        """Return the one query, in the norm that is in use."""
+        """Return the statistic's query, in the norm of the release."""
 
     @abstractmethod
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
@@ -215,27 +213,27 @@ class Statistic(SummingLearner, Conversation, Cutting):
 
     @abstractmethod
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Return what is published: a function of the answer and of public facts."""
+        """Return the published tables: a function of the answer and of public facts."""
 
     def entries(self, query: SumQuery) -> int:
-        """How many numbers of one contribution may be other than 0: no others are rounded."""
+        """Return the number of entries of a contribution that may be nonzero, hence rounded."""
         return query.real_size
 
     def norm(self, public: Public) -> Distance:
-        """The norm that contributions are clipped in, and that the noise is calibrated to."""
+        """Return the norm of clipping, to which the noise is calibrated."""
         return norm_in_use(public, self.distance)
 
     def chosen(self, records: Records, public: Public) -> NDArray[np.bool_]:
-        """Which records count. Shape (n,)."""
+        """Mark the records that count. Shape (n,)."""
         return selected(public.domain, self.where, records)
 
     def tally(self, cells: Marginal, public: Public, **terms: Any) -> Tally:
-        """Return what a server adds in every cell: 1 for each record that counts, or `terms`."""
+        """Return the tally of every cell: 1 for each record that counts, or `terms`."""
         where = conditions(public.domain, self.where)
         return Tally(cuts=cells.cuts, where=where, **terms)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """Return the one query, with persons clipped where `clip` says so.
+        """Return the only query, with persons clipped if `clip` says so.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
@@ -249,8 +247,10 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return (query if self.clip == "record" else self._of_persons(query, public),)
 
     def moved_by_person(self, query: SumQuery, records: int, public: Public) -> ByRelation:
-        """What one person with up to so many records moves counts by, each 1 or none: by default of
-        disjoint cells, in which they may all be; of two persons all may lie in different ones.
+        """Bound the movement of counts (0 or 1 per record) by a person with `records` records.
+
+        By default they are counts of disjoint cells, all of which the records may be in; those of
+        two persons may all lie in different ones.
         """
         is_l1, numbers = query.distance is Distance.L1, query.real_size
         cells = (float(min(most, numbers)) for most in (records, 2 * records))
@@ -258,7 +258,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return ByRelation(add_remove=lengths[0], replace_one=lengths[1])
 
     def _of_each_person(self, query: SumQuery, public: Public) -> SumQuery:
-        """The same, where a person counts once in every number; of one record they do anyhow.
+        """Let a person count once in every number; with one record they do anyhow.
 
         Raises:
             ParameterError: the domain does not say whose a record is.
@@ -280,7 +280,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return attrs.evolve(query, sum=attrs.evolve(counts, diameter=diameter))
 
     def _of_persons(self, query: SumQuery, public: Public) -> SumQuery:
-        """The same, with persons clipped; several integers become reals, since they are scaled."""
+        """Clip persons in the query; several integers become reals, since they are scaled."""
         from dpcore.learners.by_person import of_whole_persons
 
         # What a person's records add has another length in each norm: it is clipped in one.
@@ -315,7 +315,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return tables.of_population() if self.interval == POPULATION else tables
 
     def _unit_in_words(self, domain: Domain) -> str:
-        """Return what counts are of, where persons have several records; empty elsewhere."""
+        """State what counts are of, if persons have several records; else empty."""
         unit, people = self.counted_unit, domain.people
         if people is None or unit is None or not self.states_unit:
             return ""
@@ -325,14 +325,14 @@ class Statistic(SummingLearner, Conversation, Cutting):
         return f"counts are of persons: each counts once {self.counting_words} (at most {chosen})"
 
     def _clipping(self) -> str:
-        """Return what a bar says of persons."""
+        """State how the records of a person are clipped."""
         length = "1 record" if self.counts_for == 1 else f"{self.counts_for:g} records"
         return f"the records of one person are clipped together, to the length of {length}"
 
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """Return what `expected` says of the noise of the query that is asked last."""
+        """Forecast the half-widths of the last query by `expected`."""
         *_, query = self.queries(public)
         if query.name not in noise_distributions:
             return ()
@@ -347,8 +347,10 @@ class Statistic(SummingLearner, Conversation, Cutting):
     def least_records(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """The half-width of a count: of so many records a mean's bar is as wide as its range, and
-        a count's is twice as wide."""
+        """Return the half-width of a count.
+
+        With so many records a mean's interval is as wide as its range, and a count's twice as wide.
+        """
         *_, query = self.queries(public)
         return (
             noise_distributions[query.name].within(self.miss)
@@ -357,24 +359,24 @@ class Statistic(SummingLearner, Conversation, Cutting):
         )
 
     def planned(self, public: Public) -> SumQuery:
-        """Return the query that is asked: `query`, or all groups' where there are some."""
+        """Return the planned query: `query`, or that of all groups."""
         return self.query(public)
 
     def movement(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """Return what one record moves the query that is asked by."""
+        """Return the movement of the planned query by one record."""
         return self.moved(query, public)
 
     def published(self, answer: Answer, public: Public) -> Statistics:
-        """Return what is published of the query that is asked."""
+        """Return the published tables of the planned query."""
         return self.tables(answer, public)
 
     def widths(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """Return how wide the intervals of the query that is asked will be."""
+        """Forecast the interval widths of the planned query."""
         return self.expected(public, noise_distribution)
 
     @abstractmethod
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """Return how wide the intervals will be, such as "count +- 21"."""
+        """Forecast the interval widths, such as "count +- 21"."""
 
 
 @attrs.frozen
@@ -418,13 +420,13 @@ class StatisticBound(SensitivityBound):
 
 
 def rounded_root(number: float) -> float:
-    """Return a square root, rounded up where it is no whole number."""
+    """Return a square root, rounded up if it is no integer."""
     root = math.sqrt(number)
     return root if root.is_integer() else up(root, roundings=1)
 
 
 def _rounding(query: SumQuery, entries: int) -> float:
-    """Return what rounding two contributions to the unit moves their distance by."""
+    """Bound the change of the distance of two contributions by rounding to the unit."""
     size: float = entries
     if query.distance is Distance.L2:
         # The length of d such moves; rounded up, since it enters a sensitivity.

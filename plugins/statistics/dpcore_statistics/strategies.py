@@ -89,22 +89,20 @@ class Strategy:
     tree: Tree | None = None
 
     def estimates(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the answers to measured values: shape (queries,), or (draws, queries) of
-        several.
-        """
+        """Return answers to measured values: shape (queries,), or (draws, queries) for several."""
         if self.tree is not None:
             return np.asarray(np.cumsum(self.tree.cell_estimates(values), axis=-1))
         return self.answers @ values if values.ndim == 1 else values @ self.answers.T
 
     @property
     def longest_column(self) -> float:
-        """What a record that comes or goes moves the measured sums by."""
+        """The movement of the measured sums by a record that is added or removed."""
         # It enters a sensitivity: the computed length is rounded up past every rounding of its sum.
         return up(float(np.sqrt((self.measured**2).sum(axis=0)).max()), roundings=600)
 
     @property
     def largest_column_distance(self) -> float:
-        """What a replaced record moves them by."""
+        """The movement of the measured sums by a replaced record."""
         # Two cells may be any pair, so the most distant pair is the bound.
         columns, diameter = self.measured.T, 0.0
         for column in columns:
@@ -113,11 +111,11 @@ class Strategy:
 
     @property
     def lengths(self) -> Lengths:
-        """How long the rows of the answers are, in either norm."""
+        """The row lengths of the answers, in either norm."""
         return Lengths.of(self.answers)
 
     def certificate(self) -> str:
-        """Return how near the least variance is, in words; empty where no bound is known."""
+        """State how near the least variance is; empty if no bound is known."""
         if not self.least:
             return ""
         ratio = self.total / self.least
@@ -128,8 +126,9 @@ class Strategy:
 
 @lru_cache(maxsize=16)
 def longest_columns(strategy: Strategy) -> tuple[float, float]:
-    """Return the longest column, and the most distant two of which one may be 0: quickly, of many
-    cells.
+    """Return the longest column, and the largest distance of two of which one may be 0.
+
+    It is quick even for many cells.
     """
     gram = strategy.measured.T @ strategy.measured
     squares = np.diagonal(gram)
@@ -143,7 +142,7 @@ def longest_columns(strategy: Strategy) -> tuple[float, float]:
 def single_half_widths(
     lengths: Lengths, noise_distribution: NoiseDistribution, miss: float, groups: int = 1
 ) -> NDArray[np.float64]:
-    """Half-widths of combinations together, in all groups, from each number's own law."""
+    """Return joint half-widths of combinations, in all groups, from each one's own law."""
     rounding = lengths.l1 * noise_distribution.rounding
     if isinstance(noise_distribution, NormalDistribution):
         # Normal combinations: one Šidák quantile, times the length of each answer's row.
@@ -167,7 +166,7 @@ def joint_half_widths_of(
     *,
     even: bool = False,
 ) -> NDArray[np.float64]:
-    """Half-widths of the same from the joint distribution, or single ones where these are narrower.
+    """Return joint half-widths by simulation, or single ones if these are narrower.
 
     They are as the standard deviations; `even`, as the roots of these, so that the narrowest is not
     narrow at the cost of all others.
@@ -195,7 +194,7 @@ def joint_half_widths_of(
 def joint_half_widths(
     strategy: Strategy, noise_distribution: NoiseDistribution, miss: float
 ) -> NDArray[np.float64]:
-    """Half-widths of all answers of a strategy together."""
+    """Return joint half-widths of all answers of a strategy."""
     tree = strategy.tree
     return joint_half_widths_of(
         strategy.lengths,
@@ -208,12 +207,12 @@ def joint_half_widths(
 
 
 def prefixes(cells: int) -> NDArray[np.float64]:
-    """Cells up to each one, shape (B, B)."""
+    """Return the matrix of all prefixes of cells, shape (B, B)."""
     return np.tril(np.ones((cells, cells)))
 
 
 def ranges(cells: int) -> NDArray[np.float64]:
-    """Every run of neighbouring cells, shape (B (B + 1)/2, B)."""
+    """Return the matrix of all ranges of adjacent cells, shape (B (B + 1)/2, B)."""
     return np.array(
         [
             np.concatenate([np.zeros(a), np.ones(b - a), np.zeros(cells - b)])
@@ -227,9 +226,7 @@ def ranges(cells: int) -> NDArray[np.float64]:
 def best_strategy(
     kind: Literal["prefixes", "ranges"], cells: int, in_l1: bool, n_is_public: bool = False
 ) -> Strategy:
-    """Return the best that is known for all prefixes or ranges: a tree in l1, else as
-    `strategy`.
-    """
+    """Return the best known strategy for prefixes or ranges: a tree in l1, else `strategy`."""
     workload = prefixes(cells) if kind == "prefixes" else ranges(cells)
     if not in_l1 and (kind == "ranges" or cells <= LARGEST_OPTIMISED):
         return strategy(tuple(map(tuple, workload.tolist())))
@@ -251,7 +248,7 @@ def best_strategy(
 
 @lru_cache(maxsize=16)
 def rank_strategy(points: int, in_l1: bool, n_is_public: bool = False) -> Strategy:
-    """Return what is measured for ranks up to every point."""
+    """Return the strategy for ranks up to every point."""
     if in_l1:
         return best_strategy("prefixes", points, True)
     root = _scaled_root(points, n_is_public)
@@ -261,7 +258,7 @@ def rank_strategy(points: int, in_l1: bool, n_is_public: bool = False) -> Strate
 
 
 def _scaled_root(cells: int, n_is_public: bool) -> NDArray[np.float64]:
-    """The root of the triangle, with columns of one length unless records are replaced."""
+    """Return the square root of the triangle, with columns of equal length unless n is public."""
     root = _toeplitz_root(cells)
     return root if n_is_public else root / np.linalg.norm(root, axis=0)
 
@@ -285,7 +282,7 @@ def cells_strategy(workload: tuple[tuple[float, ...], ...]) -> Strategy:
 
 
 def _root_bound(kind: str, workload: NDArray[np.float64]) -> float:
-    """(tr M^(1/2))^2 / B, the dual value at L = 1."""
+    """Return (tr M^(1/2))^2 / B, the dual value at L = 1."""
     cells = workload.shape[1]
     if kind == "prefixes":
         # The singular values of the triangle of ones are known: 1/(2 sin((2k-1) pi/(4B+2))).
@@ -309,7 +306,7 @@ def strategy(workload: tuple[tuple[float, ...], ...]) -> Strategy:
 
 
 def optimum(gram: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Return a symmetric A with columns at most 1 long, and the dual value."""
+    """Return a symmetric A with columns of length at most 1, and the dual value."""
     # A tiny ridge: queries that leave some cell out have a singular Gram matrix.
     ridge = gram + 1e-12 * np.trace(gram) / len(gram) * np.eye(len(gram))
     scale = np.ones(len(gram))

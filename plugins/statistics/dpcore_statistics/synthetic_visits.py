@@ -19,7 +19,7 @@ WARDS = ("cardiology", "emergency", "general", "maternity", "surgery")
 
 
 def visits(patients: int = 20_000, seed: int = 1) -> list[tuple[Any, ...]]:
-    """Rows of `visits.csv`, by patient and date."""
+    """Generate the rows of `visits.csv`, by patient and date."""
     rng = np.random.default_rng(seed)
     rows: list[tuple[Any, ...]] = []
     for number in range(patients):
@@ -46,7 +46,7 @@ def visits(patients: int = 20_000, seed: int = 1) -> list[tuple[Any, ...]]:
 
 
 def write(folder: Path | str = ".", patients: int = 20_000, seed: int = 1) -> Path:
-    """Return both files into a folder; the path of `patients.csv`."""
+    """Write both files into a folder; return the path of `patients.csv`."""
     rows = visits(patients, seed)
     last_visits = {row[0]: row for row in rows}
     place = Path(folder)

@@ -76,7 +76,7 @@ class Table(Statistic):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted: records, or persons."""
+        """The counted unit: records or persons."""
         return self.of
 
     @property
@@ -85,7 +85,10 @@ class Table(Statistic):
         return self.of == "persons"
 
     def moved_by_person(self, query: SumQuery, records: int, public: Public) -> ByRelation:
-        """In every table its weight, in as many cells as a person has records; or two persons."""
+        """Bound a person's movement: every table's weight, in as many cells as there are records.
+
+        Under replacement two persons move it.
+        """
         tables, lengths = self.tables_of(public), []
         for most in (records, 2 * records):
             cells = [min(most, table.size) for table in tables]
@@ -99,14 +102,12 @@ class Table(Statistic):
     def of_persons(
         self, query: SumQuery, sums: NDArray[np.float64], public: Public
     ) -> NDArray[np.float64]:
-        """PRIVATE: return every table's weight, in the cells that any of a person's records is
-        in.
-        """
+        """PRIVATE: return every table's weight in the cells of any of a person's records."""
         weights = np.concatenate([np.full(t.size, t.weight) for t in self.tables_of(public)])
         return np.where(sums > 0, weights, 0.0)
 
     def unsampled(self, public: Public) -> str:
-        """Expected counts of a stream, or out of a public number of records."""
+        """Return why there is no population interval: the sample is not independent draws."""
         fits = public.domain.sampled == "independent"
         return "" if fits else "sampled: independent (shares: true of a histogram says shares)"
 
@@ -159,7 +160,7 @@ class Table(Statistic):
         return self._weighted(marginals, self.norm(public))
 
     def _weighted(self, tables: list[Marginal], norm: Distance) -> tuple[Marginal, ...]:
-        """With weights whose length in the norm is at most 1."""
+        """Scale the weights so that their norm is at most 1."""
         power = 0.25 if norm is Distance.L2 else 1 / 3
         need(
             not self.weights or {*self.weights} == {*self.marginals},
@@ -196,7 +197,7 @@ class Table(Statistic):
         )
 
     def measured(self, public: Public) -> Measured | None:
-        """Return the residual basis; None where cells are measured.
+        """Return the residual basis; None if cells are measured.
 
         That is so in l1, without a delta, and where a bar of the basis would be wider.
         """
@@ -226,9 +227,7 @@ class Table(Statistic):
     def _is_narrower(
         self, measured: Measured, tables: tuple[Marginal, ...], public: Public
     ) -> bool:
-        """Return whether no table's cells have more noise than cells that are measured
-        themselves.
-        """
+        """Return whether no cell has more noise than if cells themselves were measured."""
         length, distance = measured.plan.length, measured.plan.distance
         lengths = (1.0, ROOT_TWO)
         if self.clip == "person":
@@ -263,7 +262,7 @@ class Table(Statistic):
         )
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """1 under add/remove; sqrt(2) (l2) or 2 (l1) under replacement; of residuals, their own."""
+        """Return 1 under add/remove, sqrt(2) (l2) or 2 (l1) replaced; of residuals, their own."""
         measured = self.measured(public)
         return counts_moved(query.distance) if measured is None else measured.moved()
 
@@ -281,7 +280,7 @@ class Table(Statistic):
         return vectors
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: return the same sum from counts: weights are whole numbers of units."""
+        """PRIVATE: compute the same sum from counts: weights are whole numbers of units."""
         if measured := self.measured(public):
             return measured.partial(block, self.chosen(block, public))
         mask, counts = self.chosen(block, public), []
@@ -291,9 +290,7 @@ class Table(Statistic):
         return self._weighted_counts(query, counts, public)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """Return the counts of every table; or of those that no other contains, residuals follow
-        from.
-        """
+        """Return the tallies of every table, or of the maximal ones if residuals are measured."""
         if measured := self.measured(public):
             return measured.tallies(conditions(public.domain, self.where))
         return tuple(self.tally(table, public) for table in self.tables_of(public))
@@ -301,7 +298,7 @@ class Table(Statistic):
     def from_tallies(
         self, query: SumQuery, sums: Sequence[NDArray[np.object_]], public: Public
     ) -> Exact:
-        """PRIVATE: return the same sum, from the counts of all records."""
+        """PRIVATE: compute the same sum from the counts of all records."""
         if measured := self.measured(public):
             return measured.from_counts([counts.ravel() for counts in sums])
         return self._weighted_counts(query, [counts.ravel() for counts in sums], public)
@@ -315,7 +312,7 @@ class Table(Statistic):
         return Exact.of(np.concatenate(parts), query.sum.unit)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Return one table of each, whose intervals hold together with those of the others."""
+        """Return one table per marginal; the intervals of all hold together."""
         statistics = self._of_records(answer, public)
         if not self.samples(public):
             return statistics
@@ -340,7 +337,7 @@ class Table(Statistic):
         return Statistics(tables=sampled)
 
     def _of_records(self, answer: Answer, public: Public) -> Statistics:
-        """Return the same with intervals of the noise only."""
+        """Return the tables with intervals of the noise only."""
         if measured := self.measured(public):
             return measured.figures(answer, self.level, public.domain)
         value, start, counts = np.asarray(answer.value, dtype=np.float64), 0, []
@@ -368,7 +365,7 @@ class Table(Statistic):
         noise_distribution: NoiseDistribution | None,
         public: Public,
     ) -> Statistics:
-        """Return every cell by itself; the intervals of all hold together."""
+        """Return the tables cell by cell; the intervals of all hold together."""
         tables = self.tables_of(public)
         half = math.inf
         if noise_distribution is not None:
@@ -384,7 +381,7 @@ class Table(Statistic):
         )  # fmt: skip
 
     def _by_cells(self, public: Public) -> ByCells:
-        """Cells that are measured themselves, and what all tables together say of each."""
+        """Return the measured cells, with what all tables together say of each."""
         counts_all = not self.where and self.clip == "record" and public.domain.people is None
         return ByCells.of(self.tables_of(public), public.domain.exact if counts_all else None)
 
@@ -406,7 +403,7 @@ class Table(Statistic):
 def _ends(
     table: Marginal, counts: NDArray[np.float64], answer: Answer, miss: float, public: Public
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the intervals of a table's counts: their low and their high ends."""
+    """Return the low and high ends of a table's counts."""
     ends = [
         # The bar is in the units of the release first, where the noise has its law.
         cut_count((low / table.weight, high / table.weight), public.domain)

@@ -39,7 +39,7 @@ class Total(OfValues):
     distinguishes_laplace: ClassVar[bool] = True
 
     def unsampled(self, public: Public) -> str:
-        """A sum of a stream has an interval, of values of one sign: the sum of squares is free."""
+        """Return why there is no population interval: only a stream's sum of one sign has one."""
         domain, column = public.domain, number_column(public.domain, self.column).column
         if domain.sampled != "independent":
             return "sampled: independent (of a finite population take the mean)"
@@ -54,17 +54,14 @@ class Total(OfValues):
         return max(abs(column.column.low), abs(column.column.high))
 
     def query(self, public: Public) -> SumQuery:
-        """Return the sum in units of M, and what the sum of squares follows from; one number
-        without.
-        """
+        """Return the query for the sum in units of M, and for the squares if sampled."""
         # Where no value is below 0, no two clipped persons lie farther apart than the clip.
         low, size = number_column(public.domain, self.column).column.low, 1 + self.samples(public)
         total = Sum(clip=1.0, sign="non_negative" if low >= 0 else "any")
         return SumQuery(name="sum", shape=(size,), distance=self.norm(public), sum=total)
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """1 under add/remove; (high - low)/M under replacement, and at least 1 where a record may
-        be left out."""
+        """Return 1 under add/remove; (high - low)/M replaced, >= 1 if a record may be left out."""
         column = number_column(public.domain, self.column)
         spans = (column.column.high - column.column.low) / self._unit(column)
         # A record that starts or ceases to count moves the sum as one that comes or goes.
@@ -72,7 +69,7 @@ class Total(OfValues):
         return ByRelation(add_remove=1.0, replace_one=max(spans, 1.0) if may_be_absent else spans)
 
     def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
-        """x/M; and what the sum of squares follows from."""
+        """Return x/M, and the term that the sum of squares follows from."""
         column = number_column(public.domain, self.column)
         value = column.column.centre + column.column.half_width * positions[0]
         # Clipped after the division: rounding may put a value at the end of the range beyond 1.

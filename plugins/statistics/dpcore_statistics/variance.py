@@ -79,17 +79,17 @@ class Variance(Averaged):
     """
 
     def pays_for_population(self, public: Public) -> bool:
-        """With a public n the squares by itself are less noisy: there they have a larger weight."""
+        """Return whether n is public, without groups: squares then have a larger weight."""
         return not self.by and not self.counted(public)
 
     def _square(self, norm: Distance, counted: bool, sampled: bool) -> float:
-        """b: the weight of the squares, or of 1 - x^2."""
+        """Return b, the weight of the squares, or of 1 - x^2."""
         if norm is Distance.L1:
             return 0.5
         return 1.0 if counted or sampled else FREE
 
     def query(self, public: Public) -> SumQuery:
-        """(sum x, b sum x^2), or (w n, sum x, b sum (1 - x^2)); or n, the sum and moments."""
+        """Return the query (x, b x^2), (w n, x, b (1 - x^2)), or [n,] the sum and moments."""
         norm, counted, sampled = self.norm(public), self.counted(public), self.samples(public)
         b = self._square(norm, counted, sampled)
         if counted:
@@ -103,14 +103,14 @@ class Variance(Averaged):
         return SumQuery(name="moments", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """Return the theorems above: 2 for a replaced record, or the clip where that is longer."""
+        """Return the theorems above: 2 for a replaced record, or the clip if that is longer."""
         # Under replacement the squares cost nothing: 2 is what the sum of x by itself moves by.
         if query.real_size in (2, 1 + MORE):
             return ByRelation(add_remove=query.sum.clip, replace_one=2.0)
         return ByRelation(add_remove=query.sum.clip, replace_one=max(2.0, query.sum.clip))
 
     def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
-        """Return what a record adds to the numbers that `query` lists."""
+        """Return a record's contribution to the numbers that `query` lists."""
         (position,), size = positions, query.real_size
         b = self._square(query.distance, size == 3, size > MORE)
         if size == 2:
@@ -121,7 +121,7 @@ class Variance(Averaged):
         return self.count_weight(public), position, *moments
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Mean, variance and standard deviation in the file's units, and the count if private."""
+        """Return mean, variance, standard deviation in the file's units, and a private count."""
         domain, deviation = public.domain, answer.noise_distribution
         column = number_column(domain, self.column)
         half, b = (
@@ -176,7 +176,7 @@ class Variance(Averaged):
         )
 
     def _population(self, answer: Answer, public: Public, rows: int) -> PopulationIntervals:
-        """Of mean, variance and standard deviation, and of the count where there is a row of it."""
+        """Return population intervals of mean, variance, standard deviation and a listed count."""
         column, (moments, distribution) = (
             number_column(public.domain, self.column),
             self.moments(answer, public),
@@ -196,17 +196,17 @@ class Variance(Averaged):
         return population_intervals(ends, self.level, subject, public.domain, distribution)
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """Of the mean: known with a public n, else about so much for n values near the middle."""
+        """Forecast the mean's half-width: exact with a public n, else rough, for central values."""
         return expected_mean(self, public, noise_distribution)
 
 
 def times(factor: float, estimate: float, low: float, high: float) -> tuple[float, float, float]:
-    """Return a number with its interval, in another unit."""
+    """Multiply a number and its interval by a factor."""
     return factor * estimate, factor * low, factor * high
 
 
 def _variance(moments: _Moments, deviation: NoiseDistribution | None) -> float:
-    """V = Q - m^2 with its bias added back, in [0, (1 - m)(1 + m)]."""
+    """Return V = Q - m^2 plus its bias, clamped to [0, (1 - m)(1 + m)]."""
     mean = min(max(moments.total / moments.number, -1.0), 1.0)
     bias = 0.0 if deviation is None else (deviation.std / moments.number) ** 2
     # The square of the noisy mean is too large by the noise's variance over n^2: add it back.
@@ -221,7 +221,7 @@ def _interval(
     noise_distribution: NoiseDistribution | None,
     miss: float,
 ) -> Ends:
-    """Of the variance: the delta method, or a box."""
+    """Return the variance's interval: by the delta method, or a box."""
     if noise_distribution is None:
         return 0.0, 1.0
     count_is_public = not moments.count_noise
@@ -243,7 +243,7 @@ def _interval(
 
 
 def _box(moments: _Moments, noise_distribution: NoiseDistribution, miss: float) -> Ends:
-    """Return all Q - m^2 with every sum in its interval."""
+    """Return the range of Q - m^2 over every sum in its interval."""
     # Bonferroni: every sum lies in its interval, but for a proportion of the miss each.
     parts = 2 if not moments.count_noise else 3
     half = noise_distribution.within(miss / parts)

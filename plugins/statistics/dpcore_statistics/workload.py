@@ -81,7 +81,7 @@ class Workload(ByFirstCell):
         return Cells.of(public.domain, self.column, self.edges, self.bins)
 
     def wanted(self, cells: int) -> NDArray[np.float64]:
-        """W, the matrix of the queries asked for: shape (queries, cells).
+        """Return W, the matrix of the requested queries: shape (queries, cells).
 
         Raises:
             ParameterError: a matrix that is not finite, not of that width or zero; too many cells.
@@ -114,7 +114,7 @@ class Workload(ByFirstCell):
         return np.vstack([np.eye(cells), np.ones((1, cells))])
 
     def strategy(self, public: Public) -> Strategy:
-        """Return what is measured: the optimum in l2; in l1 a tree, or the cells themselves."""
+        """Return the measured strategy: the optimum in l2; in l1 a tree or the cells themselves."""
         count, in_l1 = len(self.cells(public).labels), self.norm(public) is Distance.L1
         workload = self.wanted(count)  # refuses what cannot be
         is_joint = self.bars == "joint" and self.matrix is None
@@ -136,7 +136,7 @@ class Workload(ByFirstCell):
         )
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """Columns of A: their length, and their distance; a record in no cell has a column of 0."""
+        """Return the lengths and distances of A's columns; 0 is that of a record in no cell."""
         strategy = self.strategy(public)
         # Columns of A have length 1 there, and two of them may have no row in common.
         if query.distance is Distance.L1:
@@ -162,7 +162,7 @@ class Workload(ByFirstCell):
         return self.strategy(public).measured
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: return the same sum from counts: entries of A are whole numbers of units."""
+        """PRIVATE: compute the same sum from counts: entries of A are whole numbers of units."""
         if self.by:
             return super().partial(query, block, public)
         cell = self.cells(public).index(block)
@@ -176,7 +176,7 @@ class Workload(ByFirstCell):
     def half_widths(
         self, noise_distribution: NoiseDistribution | None, public: Public
     ) -> NDArray[np.float64]:
-        """Of every answer, so that all hold together."""
+        """Return joint half-widths of all answers."""
         strategy = self.strategy(public)
         if noise_distribution is None:
             return np.full(len(strategy.answers), np.inf)
@@ -185,7 +185,7 @@ class Workload(ByFirstCell):
         return joint_half_widths(strategy, noise_distribution, self.miss)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Return one table with a row for each query; all intervals hold together."""
+        """Return a table with a row for each query; all intervals hold together."""
         values = self.strategy(public).estimates(np.asarray(answer.value, dtype=np.float64))
         half = self.half_widths(answer.noise_distribution, public)
         low, high = values - half, values + half

@@ -29,7 +29,7 @@ class ByCells:
 
     @classmethod
     def of(cls, marginals: Sequence[Marginal], total: int | None) -> ByCells:
-        """Of tables with weights.
+        """Build from tables with weights.
 
         Args:
             total: The public number of records, where every record counts; else None.
@@ -50,7 +50,7 @@ class ByCells:
         return cls(marginals=tuple(marginals), tables=tables)
 
     def estimates(self, counts: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        """Least squares estimates of every table, each in the order of its labels, as `counts`."""
+        """Return least squares estimates of every table, each in the label order of `counts`."""
         names = dict.fromkeys(name for table in self.marginals for name in table.about)
         orders = [
             np.argsort([[*names].index(name) for name in table.about]) for table in self.marginals
@@ -70,8 +70,7 @@ class ByCells:
     def half_widths(
         self, noise_distribution: NoiseDistribution, miss: float
     ) -> tuple[bool, NDArray[np.float64]]:
-        """Return whether intervals are those of the estimates, and the half-width of every table's
-        cells.
+        """Return whether the intervals are those of the estimates, and every table's half-width.
 
         Else they are those of the noisy counts themselves, which no bar is wider than.
         """

@@ -93,7 +93,7 @@ class Display:
         return cls(n=n, one_way=one_way, pairs=fit_tables(scaled))
 
     def labelled(self, measured: Measured) -> tuple[Table | None, ...]:
-        """Of every displayed table in its own order; None of others."""
+        """Return every displayed table in its own order of labels; None for the others."""
         tables: list[Table | None] = []
         for marginal, table in zip(measured.marginals, measured.workload.tables, strict=True):
             several = self.pairs.get(table, self.triples.get(table))
@@ -130,7 +130,7 @@ class Interaction:
         self.share = math.prod(1 - 1 / side for side in expected.shape)
 
     def weights(self, power: int) -> Table:
-        """g: the power of the expected counts, of mean 1."""
+        """Return g: the given power of the expected counts, scaled to mean 1."""
         expected = np.maximum(self.expected, 1e-6 * self.n / self.expected.size)
         # Products in order: a power's last bit differs between processors.
         powered = math.prod([expected] * power, start=np.ones_like(expected))

@@ -95,11 +95,11 @@ class Marginals(Statistic):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted: records, or persons."""
+        """The counted unit: records."""
         return "records"
 
     def norm(self, public: Public) -> Distance:
-        """l2: the basis has the least noise there only.
+        """Return l2, the only norm in which the basis has the least noise.
 
         Raises:
             ParameterError: the budget has no delta, or l1 is asked for.
@@ -194,9 +194,7 @@ class Marginals(Statistic):
         return measured
 
     def _weights(self, tables: Sequence[Marginal]) -> tuple[float, ...]:
-        """Return what the cells of every table weigh, before one-way tables get a weight of their
-        own.
-        """
+        """Return the cell weights of every table, before one-way tables get their own."""
         need(
             not self.weights or self.objective in ("total", "display"),
             "marginals",
@@ -222,9 +220,7 @@ class Marginals(Statistic):
     def _choice(
         self, workload: Workload, weights: tuple[float, ...], n: float, public: Public
     ) -> int:
-        """Return the weight of one-way tables for about n records, by the budget as far as it is
-        known.
-        """
+        """Choose the weight of one-way tables for about n records and the known budget."""
         return best_choice(workload, weights, n, noise_width(public))
 
     def asks_count(self, public: Public) -> bool:
@@ -234,15 +230,13 @@ class Marginals(Statistic):
         return public.domain.exact is None or bool(self.where) or public.domain.people is not None
 
     def query(self, public: Public) -> SumQuery:
-        """Return one query for the residuals of all tables."""
+        """Return the query for the residuals of all tables."""
         norm = self.norm(public)
         size = self.measured(public).size
         return SumQuery(name="residuals", shape=(size,), distance=norm, sum=SUM)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """Return the residuals; before them the number of records, where that decides their
-        noise.
-        """
+        """Return the residuals' query, preceded by that for n if n decides their noise."""
         queries = super().queries(public)
         if not self.asks_count(public):
             return queries
@@ -257,8 +251,7 @@ class Marginals(Statistic):
         return count, *(attrs.evolve(query, share=1 - _COUNT_FRACTION) for query in queries)
 
     def ask(self, state: Transcript) -> Query | None:
-        """Return the number of records if it is asked for, then the residuals with what follows
-        from it.
+        """Ask for the number of records if needed, then for the residuals.
 
         `args`: the number `n` with the `width` of its noise, for the display; and the `choice`, all
         that the private function reads.
@@ -285,7 +278,7 @@ class Marginals(Statistic):
         return self.measured(public, choice)
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """One length under add/remove, the largest distance under replacement: exact integers.
+        """Return a record's length under add/remove, the largest distance under replacement: exact.
 
         With the objective `display`, a bound for all weights in its list: those that are taken
         depend on a released number, or on the budget.
@@ -310,7 +303,7 @@ class Marginals(Statistic):
         return self.answered(query, public).contributions(block, mask)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: return the same sum, from counts of the tables that no other contains."""
+        """PRIVATE: compute the same sum from counts of the tables that no other contains."""
         mask = self.chosen(block, public)
         if query.name == COUNT:
             return Exact.of(np.array([int(mask.sum())]), 0)
@@ -324,7 +317,7 @@ class Marginals(Statistic):
         return Display.of(measured, np.asarray(answer.value), std, count)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """Return the counts of those tables; none where a number of records is asked for before."""
+        """Return the tallies of those tables; none if the number of records is asked first."""
         if self.asks_count(public):
             return ()
         return self.measured(public).tallies(conditions(public.domain, self.where))
@@ -332,11 +325,11 @@ class Marginals(Statistic):
     def from_tallies(
         self, query: SumQuery, sums: Sequence[NDArray[np.object_]], public: Public
     ) -> Exact:
-        """PRIVATE: return the same sum, from the counts of all records."""
+        """PRIVATE: compute the same sum from the counts of all records."""
         return self.measured(public).from_counts([counts.ravel() for counts in sums])
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Return one figure a table; all intervals of all tables hold together."""
+        """Return one table of figures per marginal; all intervals of all tables hold together."""
         measured = self.answered(answer.query, public)
         display: tuple[NDArray[np.float64] | None, ...] = (None,) * len(measured.marginals)
         if self.display and answer.noise_distribution is not None:
@@ -367,13 +360,13 @@ class Marginals(Statistic):
 
 
 def noise_width(public: Public) -> float:
-    """About how wide the noise is on what a record moves by 1, as far as the budget is known."""
+    """Estimate the noise width per unit of a record's movement, as far as the budget is known."""
     people = 1 if public.domain.people is None else public.domain.people.records
     return (people if public.domain.exact is None else _REPLACED * people) / (public.mu or 1.0)
 
 
 def _names(sets: list[tuple[str, ...]]) -> list[str]:
-    """Names of tables: their columns with hyphens between, no two alike."""
+    """Return distinct names of the tables: their columns joined by hyphens."""
     names: dict[str, None] = {}
     for columns in sets:
         name = re.sub(r"[^A-Za-z0-9_-]", "_", "-".join(columns))

@@ -108,17 +108,15 @@ class Measured:
 
     @property
     def size(self) -> int:
-        """How many whole numbers a record adds."""
+        """The number of integers that a record adds."""
         return self.plan.residuals.size
 
     def moved(self) -> ByRelation:
-        """Return what one record moves: exact lengths of the whole numbers that it adds."""
+        """Return the sensitivity: exact lengths of the integers that a record adds."""
         return ByRelation(add_remove=self.plan.length, replace_one=self.plan.distance)
 
     def _codes(self, block: Records) -> list[NDArray[np.intp]]:
-        """PRIVATE: return the cell of every record, in every column; the last one if it is in
-        none.
-        """
+        """PRIVATE: return every record's cell in every column; the last one if it is in none."""
         codes = []
         for cells, size in zip(self.cells, self.workload.sizes, strict=True):
             code = cells.index(block)
@@ -126,9 +124,7 @@ class Measured:
         return codes
 
     def contributions(self, block: Records, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """PRIVATE: return what every record adds, zeros where it does not count. Shape (n,
-        size).
-        """
+        """PRIVATE: return every record's contribution, 0 if it does not count, shape (n, size)."""
         codes, sizes = self._codes(block), self.workload.sizes
         rows = np.zeros((len(block), self.size))
         centred = [size * np.eye(size)[code] - 1 for code, size in zip(codes, sizes, strict=True)]
@@ -145,7 +141,7 @@ class Measured:
         return np.ldexp(np.where(mask[:, None], rows, 0.0), -PLACES)
 
     def partial(self, block: Records, mask: NDArray[np.bool_]) -> Exact:
-        """PRIVATE: return the same sum, from the counts of the maximal tables."""
+        """PRIVATE: compute the same sum from the counts of the maximal tables."""
         codes, counts = [code[mask] for code in self._codes(block)], []
         # One array for all tables: thousands of fresh ones would cost more than counting does.
         places = np.empty(int(mask.sum()), dtype=np.intp)
@@ -183,9 +179,7 @@ class Measured:
         )
 
     def labelled(self, marginal: Marginal, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a table's cells without those of records in no cell, in its own order of
-        columns.
-        """
+        """Return a table without the cells of unmatched records, in its own order of columns."""
         names = [cells.column.name for cells in self.cells]
         numbers = [names.index(cells.column.name) for cells in marginal.columns]
         order = sorted(numbers)
@@ -196,7 +190,7 @@ class Measured:
     def half_widths(
         self, noise_distribution: NoiseDistribution | None, miss: float
     ) -> NDArray[np.float64]:
-        """Of every table's cells, so that all of them hold together."""
+        """Return the half-width of every table's cells; all intervals hold together."""
         return self.plan.half_widths(noise_distribution, miss)
 
     def figures(

@@ -72,7 +72,7 @@ def largest_distance(workload: Workload, weights: tuple[float, ...]) -> float:
 
 
 def weighted(workload: Workload, weights: tuple[float, ...], one_way: float) -> tuple[float, ...]:
-    """Weights of all tables, where cells of one-way tables weigh so much more."""
+    """Multiply the weights of one-way tables by `one_way`."""
     return tuple(
         weight * (one_way if len(table) == 1 else 1.0)
         for weight, table in zip(weights, workload.tables, strict=True)
@@ -89,7 +89,7 @@ class _Terms:
 
 
 def _predicted_error(workload: Workload, noise: NDArray[np.float64], n: float) -> float:
-    """About how far displayed pairs lie from the exact ones, as a proportion of the records.
+    """Predict the error of displayed pairs, roughly, as a proportion of the records.
 
     Args:
         noise: Standard deviations of every subset, in counts.

@@ -50,7 +50,7 @@ class SparseVector(Choice):
     def event(
         self, query: Query, sensitivity: Sensitivity, moved: float | None = None
     ) -> PureEvent:
-        """Any epsilon-DP release.
+        """Return the event of an epsilon-DP release.
 
         Raises:
             ParameterError: the query is complex.
@@ -60,11 +60,11 @@ class SparseVector(Choice):
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
 
     def refusal(self, query: Query) -> str:
-        """Why the query cannot be answered: its scores are reals; empty if they are integers."""
+        """Return why the query cannot be answered (it has real scores); empty for integers."""
         return whole_numbers_only(query)
 
     def scales(self, sensitivity: Sensitivity) -> tuple[Fraction, Fraction]:
-        """Of the threshold's noise, and of each score's; scores move by whole numbers."""
+        """Return the scales of the threshold's noise and of the scores' noise."""
         # Delta, rounded up to an integer; integer noise has its ratio at integer shifts only.
         movement = max(1, math.ceil(sensitivity.unit))
         # Integers that move by at most 1 and lie at most 1 apart all move one way; more than 1, as
@@ -75,14 +75,14 @@ class SparseVector(Choice):
         return 2 * unit, (2 if one_way else 4) * unit
 
     def enough(self, query: Query, sensitivity: Sensitivity) -> int:
-        """r_0: what is small enough before any noise."""
+        """Return r_0, the level that is small enough before any noise."""
         scale, _ = self.scales(sensitivity)
         return math.ceil(float(scale) * math.log(query.real_size / self.late))
 
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
     ) -> NDArray[np.float64]:
-        """1 at the index where the walk stops.
+        """Return 1 at the index where the walk stops.
 
         Raises:
             ContractError: the scores are no integers of up to 2^53.

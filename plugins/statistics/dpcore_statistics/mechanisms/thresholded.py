@@ -113,7 +113,7 @@ _LOG_HIDDEN = ["log", ["-", 1, "shown"]]
 
 
 def _gaussian(epsilons: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
-    """dG at any epsilons, negative ones too; rounded up against the logarithms of p."""
+    """Return dG at any epsilons, negative ones too; rounded up against the logarithms of p."""
     # A smaller epsilon has a larger curve, so this covers the error of the logarithms.
     lower = epsilons - 1e-14 * (1 + np.abs(epsilons))
     # No distance: the curve is 0 from epsilon 0 on, and 1 - e^epsilon below.
@@ -130,7 +130,7 @@ class KeyedQuery(Query):
     """
 
     def unfit(self, value: Any) -> str:
-        """Why a private value is no list of keys with counts, or empty."""
+        """Return why a private value is no list of keys with counts; empty if it is."""
         rows = np.asarray(value, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.shape[1]:
             return "no rows of keys with their counts"
@@ -139,7 +139,7 @@ class KeyedQuery(Query):
         return "" if are_integers and (counts > 0).all() else "counts that are no integers above 0"
 
     def aligned(self, before: Any, after: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the counts of all keys of both, 0 where one of them lacks a key."""
+        """Align the counts of two values over the union of their keys, 0 for an absent key."""
         tables = [
             {tuple(row[:-1]): row[-1] for row in np.asarray(value).tolist()}
             for value in (before, after)
@@ -175,7 +175,7 @@ class Thresholded(Mechanism):
     shown: float = attrs.field(default=1e-8, validator=fraction)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "Thresholded":
-        """noise_std = scale * l2_sensitivity."""
+        """Return the mechanism with noise_std = scale * l2_sensitivity."""
         return attrs.evolve(self, noise_std=scale * sensitivity.unit)
 
     def event(
@@ -207,14 +207,14 @@ class Thresholded(Mechanism):
         return (1 << _GRID) + math.ceil(z * self.width)
 
     def noise_distribution(self, query: Query, sensitivity: Sensitivity) -> NormalDistribution:
-        """Of every count, before the threshold."""
+        """Return the noise distribution of every count, before the threshold."""
         step = 2.0**-_GRID
         return NormalDistribution(width=self.width * step, step=step)
 
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
     ) -> NDArray[np.float64]:
-        """Rows of keys with noisy counts above the threshold, in the order of the keys.
+        """Return the keys with noisy counts above the threshold, in the order of the keys.
 
         Of more than fit, those with the largest noisy counts.
 

@@ -42,20 +42,20 @@ class BalancedAccuracy(PricedMetric):
     least: float = attrs.field(default=0.1, validator=small_fraction)
 
     def diameter(self, target: Range | Classes) -> float | None:
-        """1 for classes, as a mean of shares; None for a range."""
+        """Return 1 for classes, since it is a mean of proportions; None for a range."""
         return 1.0 if isinstance(target, Classes) else None
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
-        """2 / K k of the theorem above, rounded up; at most 1."""
+        """Return 2 / (K k) of the theorem above, rounded up; at most 1."""
         assert isinstance(target, Classes), "it is about classes"
         return min(1.0, up(2.0 / (target.count * rare(self.least, records)), roundings=8))
 
     def source(self, name: str) -> str:
-        """One clause about the shares that the theorem above is about."""
+        """Describe, in one clause, the proportions that the theorem above is about."""
         return f"{name}: shares predicted right on the hold-out, by class"
 
     def statistic(self, hold_out: HoldOutPredictions) -> float:
-        """PRIVATE: B above, which counts a rare class as k records."""
+        """PRIVATE: compute B above, which counts a rare class as k records."""
         assert isinstance(hold_out.target, Classes), "it is about classes"
         classes, right = hold_out.classes(), hold_out.predicted == hold_out.truth
         counts = np.bincount(classes, minlength=hold_out.target.count)
@@ -65,7 +65,7 @@ class BalancedAccuracy(PricedMetric):
         return min(math.fsum(proportions) / hold_out.target.count, 1.0)
 
     def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
-        """PRIVATE: of the classes that have records; of all records, and of each group."""
+        """PRIVATE: average over classes with records, for all records and for each group."""
         assert isinstance(hold_out.target, Classes), "it is about classes"
         classes, right = hold_out.classes(), hold_out.predicted == hold_out.truth
         means = {}

@@ -38,15 +38,15 @@ class CalibrationError(PricedMetric):
     bins: int = attrs.field(default=10, validator=positive_integer)
 
     def diameter(self, target: Range | Classes) -> float | None:
-        """1 for two classes; None for any other target."""
+        """Return 1 for two classes; None for any other target."""
         return 1.0 if isinstance(target, Classes) and target.count == 2 else None
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
-        """2 / records, as shown above; rounded up."""
+        """Return 2 / records, as shown above; rounded up."""
         return up(2.0 / records, roundings=8)
 
     def source(self, name: str) -> str:
-        """Return one clause about the bins that the bound above is about."""
+        """Describe, in one clause, the bins that the bound above is about."""
         return f"{name}: probabilities less shares on the hold-out, by bin"
 
     def statistic(self, hold_out: HoldOutPredictions) -> float:
@@ -59,7 +59,7 @@ class CalibrationError(PricedMetric):
         return min(total / hold_out.truth.size, 1.0)
 
     def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
-        """PRIVATE: of all records, and of each group."""
+        """PRIVATE: compute the error of all records, and of each group."""
         bins, residuals = self._bins(hold_out.scores), hold_out.scores - hold_out.second()
         return {
             name: float(
@@ -69,7 +69,7 @@ class CalibrationError(PricedMetric):
         }
 
     def curve(self, hold_out: HoldOutPredictions) -> Curve | None:
-        """PRIVATE: of every bin with records, the mean probability and the share."""
+        """PRIVATE: return the mean probability and the proportion of every bin with records."""
         bins = self._bins(hold_out.scores)
         counts = np.bincount(bins, minlength=self.bins)
         present = counts > 0

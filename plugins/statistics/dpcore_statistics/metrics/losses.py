@@ -33,25 +33,23 @@ class _MeanLoss(PricedMetric):
 
     @abstractmethod
     def terms(self, hold_out: HoldOutPredictions) -> NDArray[np.float64]:
-        """PRIVATE: return one a record, shape (n,)."""
+        """PRIVATE: return one term per record, shape (n,)."""
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
-        """Return how far the mean moves when one record is replaced: reach / records, rounded
-        up.
-        """
+        """Return the mean's change when one record is replaced: diameter / records, rounded up."""
         # A replaced record changes one term of the mean, which stays in [0, reach].
         return up(float(self.diameter(target) or 0.0) / records, roundings=8)
 
     def source(self, name: str) -> str:
-        """Return one clause: the statistic is a mean of terms in a public range."""
+        """State, in one clause, that the statistic is a mean of terms in a public range."""
         return f"mean of {name} terms over the hold-out, each in a public range"
 
     def statistic(self, hold_out: HoldOutPredictions) -> float:
-        """PRIVATE: from a correctly rounded sum."""
+        """PRIVATE: compute the mean from a correctly rounded sum."""
         return math.fsum(self.terms(hold_out)) / hold_out.truth.size
 
     def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
-        """PRIVATE: of all records, and of each group."""
+        """PRIVATE: compute the mean of all records, and of each group."""
         terms = self.terms(hold_out)
         return {name: math.fsum(terms[rows]) / int(rows.sum()) for name, rows in hold_out.parts()}
 
@@ -67,11 +65,11 @@ class LogLoss(_MeanLoss):
     clip: float = attrs.field(default=0.01, validator=small_fraction)
 
     def diameter(self, target: Range | Classes) -> float | None:
-        """ln(1/clip) for classes, rounded up; None for a range."""
+        """Return ln(1/clip) for classes, rounded up; None for a range."""
         return up(-math.log(self.clip), roundings=4) if isinstance(target, Classes) else None
 
     def terms(self, hold_out: HoldOutPredictions) -> NDArray[np.float64]:
-        """PRIVATE: -ln max(p, clip), at most `diameter`."""
+        """PRIVATE: return -ln max(p, clip), at most `diameter`."""
         # Clipping comes before the logarithm: the public c is what bounds a term.
         assert hold_out.probabilities is not None, "there are probabilities"
         chances = hold_out.probabilities[np.arange(hold_out.truth.size), hold_out.classes()]
@@ -83,11 +81,11 @@ class BrierScore(_MeanLoss):
     """Half the mean squared distance of stated probabilities and the class that it was."""
 
     def diameter(self, target: Range | Classes) -> float | None:
-        """1 for classes; None for a range."""
+        """Return 1 for classes; None for a range."""
         return 1.0 if isinstance(target, Classes) else None
 
     def terms(self, hold_out: HoldOutPredictions) -> NDArray[np.float64]:
-        """PRIVATE: half the squares, summed over classes."""
+        """PRIVATE: return half the squared distance, summed over classes."""
         assert hold_out.probabilities is not None, "there are probabilities"
         # Half the squared distance of two points of the simplex is at most 1.
         residuals = (

@@ -27,9 +27,7 @@ FLOOR = math.sqrt(math.pi / 2) * math.log(2)
 
 
 def distance(one: NDArray[Any], other: NDArray[Any]) -> float:
-    """Return the largest difference of two samples' distribution functions; 0 where one is
-    empty.
-    """
+    """Return the Kolmogorov distance of two samples; 0 if one is empty."""
     if not one.size or not other.size:
         return 0.0
     # Both functions are steps at sample points, so that the maximum is at one of them.
@@ -39,14 +37,12 @@ def distance(one: NDArray[Any], other: NDArray[Any]) -> float:
 
 
 def floor(one: int, other: int) -> float:
-    """Return the expected distance of two samples of one continuous law, about: .8687 sqrt(1/n +
-    1/m).
-    """
+    """Approximate the expected distance of two samples of one law: .8687 sqrt(1/n + 1/m)."""
     return min(1.0, FLOOR * math.sqrt(1 / one + 1 / other))
 
 
 def tail(found: float, one: int, other: int) -> float:
-    """About how often samples of one law lie at least so far apart (Kolmogorov's law)."""
+    """Approximate the p value of a distance between samples of one law (Kolmogorov's law)."""
     return float(scipy.special.kolmogorov(found * math.sqrt(one * other / (one + other))))
 
 
@@ -61,11 +57,11 @@ class Parity(Metric):
     needs_groups: ClassVar[bool] = True
 
     def about(self, target: Range | Classes) -> bool:
-        """True: numbers and classes both have laws to compare."""
+        """Return True: numbers and classes both have laws to compare."""
         return True
 
     def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
-        """PRIVATE: of all pairs of groups with records."""
+        """PRIVATE: find the largest distance over all pairs of groups with records."""
         parts = [hold_out.predicted[rows] for _, rows in hold_out.members()]
         result = {WHOLE: 0.0, "floor": 0.0, "p": 1.0}
         for first, second in itertools.combinations(parts, 2):

@@ -54,7 +54,7 @@ _POINTS = 200  # of a curve, at most
 
 
 def pairs(scores: NDArray[np.float64], second: NDArray[np.bool_]) -> tuple[int, int]:
-    """PRIVATE: twice the sum of c_ij, and n_1 n_0. Exact.
+    """PRIVATE: compute twice the sum of c_ij, and n_1 n_0, exactly.
 
     Args:
         scores: Shape (n,). second: Which records are of the second class, shape (n,).
@@ -80,11 +80,11 @@ class AreaUnderCurve(PricedMetric):
     least: float = attrs.field(default=0.1, validator=small_fraction)
 
     def diameter(self, target: Range | Classes) -> float | None:
-        """1 for two classes; None for any other target."""
+        """Return 1 for two classes; None for any other target."""
         return 1.0 if isinstance(target, Classes) and target.count == 2 else None
 
     def sensitivity(self, target: Range | Classes, records: int) -> float:
-        """S above; 1 for a single record."""
+        """Return S above; 1 for a single record."""
         if records < 2:
             return 1.0
         # S of the theorem, from public numbers only, and rounded up.
@@ -92,20 +92,18 @@ class AreaUnderCurve(PricedMetric):
         return min(1.0, up((records - 1) / (k * (records - k)), roundings=8))
 
     def source(self, name: str) -> str:
-        """Return one clause about the area that the theorem above is about."""
+        """Describe, in one clause, the area that the theorem above is about."""
         return f"{name}: area under the curve on the hold-out, drawn to 1/2 if a class is rare"
 
     def statistic(self, hold_out: HoldOutPredictions) -> float:
-        """PRIVATE: return a above; 1/2 where all are of one class."""
+        """PRIVATE: compute a above; 1/2 if all records are of one class."""
         n, (double_sum, product) = hold_out.truth.size, pairs(hold_out.scores, hold_out.second())
         # A in integers up to the one division; the 1 serves a hold-out of a single record.
         k = rare(self.least, n)
         return 0.5 + (double_sum - product) / (2 * max(product, k * (n - k), 1))
 
     def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
-        """PRIVATE: return the area itself, of all records and each group; NaN where all are of a
-        class.
-        """
+        """PRIVATE: compute the area of all records and of each group; NaN if it has one class."""
         scores, second, areas = hold_out.scores, hold_out.second(), {}
         for name, rows in hold_out.parts():
             double_sum, product = pairs(scores[rows], second[rows])
@@ -113,7 +111,7 @@ class AreaUnderCurve(PricedMetric):
         return areas
 
     def curve(self, hold_out: HoldOutPredictions) -> Curve | None:
-        """PRIVATE: return the ROC curve; None where all are of one class."""
+        """PRIVATE: compute the ROC curve; None if all records are of one class."""
         second = hold_out.second()
         order = np.argsort(-hold_out.scores, kind="stable")
         ranked, hits = hold_out.scores[order], second[order]

@@ -23,7 +23,7 @@ class _Rate(Metric):
         return isinstance(target, Classes) and target.count == 2
 
     def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
-        """PRIVATE: NaN where no record counts."""
+        """PRIVATE: compute the rate of all records and of each group; NaN if no record counts."""
         assert isinstance(hold_out.target, Classes), "rates are of classes"
         second = hold_out.target.named(np.array([1]))[0]
         is_counted = self.counted(hold_out.truth == second)
@@ -38,7 +38,7 @@ class _Rate(Metric):
 
     @abstractmethod
     def counted(self, positive: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which records count, by whether their label is the second class."""
+        """Mark the records that count, by whether their label is the second class."""
 
 
 @attrs.frozen

@@ -42,7 +42,7 @@ _CUTOFF = 40.0  # standard deviations beyond which a normal distribution has no 
 def clipped_moments(
     mean: NDArray[np.float64], std: NDArray[np.float64], low: float, high: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """E c and E c^2 of c = min(max(N(mean, std^2), low), high), by the formulas above.
+    """Return E c and E c^2 of c = min(max(N(mean, std^2), low), high), by the formulas above.
 
     They are taken about the middle of [low, high], where they cancel least.
 
@@ -76,7 +76,7 @@ def clipped_moments(
 
 
 def added_risk(hold_out: HoldOutPredictions, clip: bool) -> NDArray[np.float64]:
-    """PRIVATE: return what noise adds to each record's expected squared error, shape (n,).
+    """PRIVATE: return the increase of each record's expected squared error by noise, shape (n,).
 
     Raises:
         ContractError: the law of the scores is not known, or clipped and not normal.
@@ -114,7 +114,7 @@ class _Risk(Metric):
         return not isinstance(target, Classes)
 
     def measured(self, hold_out: HoldOutPredictions) -> Mapping[str, float]:
-        """PRIVATE: from the mean added risk of all records, and of each group."""
+        """PRIVATE: summarise the mean added risk of all records, and of each group."""
         increase = added_risk(hold_out, self.clip)
         return self.summarise(
             {name: float(increase[rows].mean()) for name, rows in hold_out.parts()}
@@ -122,7 +122,7 @@ class _Risk(Metric):
 
     @abstractmethod
     def summarise(self, risks: Mapping[str, float]) -> Mapping[str, float]:
-        """Return what is reported of R and every R_a."""
+        """Return the reported numbers, from R and every R_a."""
 
 
 @attrs.frozen(kw_only=True)

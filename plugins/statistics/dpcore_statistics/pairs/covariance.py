@@ -67,7 +67,7 @@ class Covariance(Averaged):
     other: str
 
     def unsampled(self, public: Public) -> str:
-        """Return what every statistic without one says."""
+        """Return the reason of a statistic without population intervals."""
         return Statistic.unsampled(self, public)
 
     def counted(self, public: Public) -> bool:
@@ -75,13 +75,13 @@ class Covariance(Averaged):
         return super().counted(public) or number_column(public.domain, self.other).may_miss
 
     def count_weight(self, public: Public) -> float:
-        """w: under replacement what costs nothing, up to sqrt(5) in l2 and 3/2 in l1."""
+        """Return w: under replacement what is free, up to sqrt(5) in l2 and 3/2 in l1."""
         if self.weight is not None or public.domain.exact is None:
             return super().count_weight(public)
         return 1.5 if self.norm(public) is Distance.L1 else 2.2360679
 
     def query(self, public: Public) -> SumQuery:
-        """(x, b (1 - x^2), y, b (1 - y^2), xy), after w where n is private."""
+        """Return the query (x, b (1 - x^2), y, b (1 - y^2), xy), preceded by w if n is private."""
         need(self.other != self.column, "covariance", "two columns", "other", self.other)
         number_column(public.domain, self.other)
         norm, counted = self.norm(public), self.counted(public)
@@ -91,9 +91,7 @@ class Covariance(Averaged):
         return SumQuery(name="products", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """Return the theorems above; a record that starts or ceases to count moves by the
-        longest.
-        """
+        """Return the theorems above; a record that starts or ceases to count moves by the clip."""
         clip = query.sum.clip
         diameter = 4.5 if query.distance is Distance.L1 else _EIGHT
         if query.real_size == 6:
@@ -108,13 +106,13 @@ class Covariance(Averaged):
         return (self.column, self.other)
 
     def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
-        """Return what a record adds to the numbers that `query` lists."""
+        """Return a record's contribution to the numbers that `query` lists."""
         (x, y), b = positions, _square(query.distance)
         products = (x, b * (1 - x * x), y, b * (1 - y * y), self.cross * x * y)
         return products if query.real_size == 5 else (self.count_weight(public), *products)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Covariance in the product of the file's units, correlation, and the count if private."""
+        """Return covariance (in the product of the file's units), correlation, private count."""
         numbers = [float(number) for number in answer.value]
         # With a public n there are five sums; a private one comes first.
         weighted, deviation, rows = None, answer.noise_distribution, []
@@ -159,7 +157,7 @@ class Covariance(Averaged):
         )
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """Of the covariance about so much for n values near the middle of both ranges."""
+        """Forecast the covariance's half-width, roughly, for values near the middle of both."""
         half = noise_distribution.within(self.miss) * math.prod(
             number_column(public.domain, name).column.half_width
             for name in (self.column, self.other)
@@ -171,7 +169,7 @@ class Covariance(Averaged):
 
 
 def _square(norm: Distance) -> float:
-    """b, the weight of the squares."""
+    """Return b, the weight of the squares."""
     return 0.5 if norm is Distance.L1 else 1.0
 
 
@@ -208,7 +206,7 @@ class _Moments:
 
     @property
     def variances(self) -> tuple[float, float]:
-        """Of both columns, cut to [0, 1]."""
+        """The variances of both columns, clamped to [0, 1]."""
         x, x_rest, y, y_rest, _ = self.means
         first, second = 1 - x_rest - x * x, 1 - y_rest - y * y
         return min(max(first, 0.0), 1.0), min(max(second, 0.0), 1.0)
@@ -222,7 +220,7 @@ class _Moments:
     def _half_width(
         self, slopes: Sequence[float], noise_distribution: NoiseDistribution, miss: float
     ) -> float | None:
-        """Of a function of the sums, by the delta method; None where it may not hold its level.
+        """Return the delta method's half-width of a function of the sums; None if it may not cover.
 
         Args:
             slopes: By n, x, 1 - x^2, y, 1 - y^2 and xy, each for a mean.
@@ -239,7 +237,7 @@ class _Moments:
         )
 
     def _boxes(self, noise_distribution: NoiseDistribution, miss: float) -> list[Ends]:
-        """Intervals of all five means, which hold together."""
+        """Return joint intervals of all five means."""
         half = noise_distribution.within(miss / (6 if self.count_noise else 5))
         scales = (1.0, self.square_noise, 1.0, self.square_noise, 1.0)
         boxes = []
@@ -276,9 +274,7 @@ class _Moments:
         return cut((1 - rest[1] - largest, 1 - rest[0] - smallest), 0.0, 1.0)
 
     def correlation_ends(self, deviation: NoiseDistribution | None, miss: float) -> Ends:
-        """Return the interval of the correlation: a box of three, each of which fails with
-        `miss`.
-        """
+        """Return an interval of the correlation from a box of three intervals at `miss` each."""
         if deviation is None:
             return -1.0, 1.0
         ends = self.covariance_ends(deviation, miss)

@@ -50,17 +50,15 @@ class Ratio(ByRanges):
     over: str
 
     def unsampled(self, public: Public) -> str:
-        """Return nothing: every ratio has an interval about the population."""
+        """Return "": every ratio has an interval about the population."""
         return ""
 
     def pays_for_population(self, public: Public) -> bool:
-        """Yes: more numbers are released than the two sums."""
+        """Return True: more numbers are released than the two sums."""
         return True
 
     def _sampled(self, public: Public) -> SampledRatio | None:
-        """Return the same question with an interval about the population, where that is asked
-        for.
-        """
+        """Return the sampled statistic if population intervals are requested; else None."""
         if not self.samples(public):
             return None
         return SampledRatio(
@@ -86,7 +84,7 @@ class Ratio(ByRanges):
         return columns
 
     def _units(self, public: Public) -> list[float]:
-        """X and Y: the largest sizes in the declared ranges."""
+        """Return X and Y, the largest absolute values in the declared ranges."""
         columns = self._columns(public)
         return [max(abs(column.column.low), abs(column.column.high)) for column in columns]
 
@@ -100,7 +98,7 @@ class Ratio(ByRanges):
         return SumQuery(name="ratio", shape=(2,), distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """Return the theorem above, of the box of both declared ranges."""
+        """Return the theorem above for the box of both declared ranges."""
         if (sampled := self._sampled(public)) is not None:
             return sampled.moved(query, public)
         columns, longest = self._columns(public), query.sum.clip
@@ -116,7 +114,7 @@ class Ratio(ByRanges):
         )
 
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: (x/X, y/Y), and zeros for a record that does not count."""
+        """PRIVATE: return (x/X, y/Y), and zeros for a record that does not count."""
         if (sampled := self._sampled(public)) is not None:
             return sampled.rows(query, block, public)
         columns, mask, values = self._columns(public), self.chosen(block, public), []

@@ -60,7 +60,7 @@ class RatioSums:
     def of(
         cls, value: Any, columns: tuple[NumberColumn, NumberColumn], weight: float, n: Any = None
     ) -> RatioSums:
-        """From (w n,) x, 1 - x^2, y, 1 - y^2 and xy/2 along the last axis, Y before X.
+        """Build from (w n,) x, 1 - x^2, y, 1 - y^2 and xy/2 along the last axis, Y before X.
 
         Args:
             n: The number of records where that is public.
@@ -96,7 +96,7 @@ class RatioSums:
         return cls(top=top, bottom=bottom, noise=noise, left=np.asarray(left), doubt=doubt)
 
     def interval(self, sampling: Sampling, n: Any) -> Ends:
-        """Return the ratio of the population; infinite ends where the sum below may be 0."""
+        """Return the population ratio's interval; infinite ends if the denominator may be 0."""
         squared, (of_top, of_both, of_bottom) = sampling.width**2, self.noise
         is_positive = np.asarray(self.bottom > 0)
         r = np.where(is_positive, self.top, 0.0) / np.where(is_positive, self.bottom, 1.0)
@@ -134,11 +134,11 @@ class SampledRatio(Covariance):
     longest: ClassVar[float] = 1.5
 
     def unsampled(self, public: Public) -> str:
-        """Return nothing: every ratio has one."""
+        """Return "": every ratio has an interval about the population."""
         return ""
 
     def query(self, public: Public) -> SumQuery:
-        """As of a covariance.
+        """Return the query of a covariance.
 
         Raises:
             ParameterError: the noise would not be normal.
@@ -192,7 +192,7 @@ class SampledRatio(Covariance):
         )
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """About so much, by the ratio r and the sum below."""
+        """Forecast the half-width, roughly, in terms of the ratio r and the denominator's sum."""
         top, bottom = (
             in_digits(noise_distribution.within(self.miss) * column.column.half_width)
             for column in self._columns(public)

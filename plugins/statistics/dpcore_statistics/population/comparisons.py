@@ -35,7 +35,7 @@ Estimate = tuple[Any, Any, Any]
 
 
 def difference(first: Estimate, second: Estimate, gap: Any, cutoff: float) -> Ends:
-    """Of two independent numbers, the first less the second; of infinite ends nothing is reported.
+    """Return the interval of first minus second, for independent numbers; none if infinite.
 
     Args:
         gap: The published difference, of estimates that are cut: it lies in its interval.
@@ -81,9 +81,10 @@ def mean_difference(first: Moments, second: Moments, sampling: Sampling) -> Ends
 
 
 def mean_test(first: Moments, second: Moments, sampling: Sampling) -> Numbers:
-    """Return the p value of the test that two means are equal: the largest miss, of 1e-12 to 1, at
-    which the interval of their difference holds 0. So it is at most .05 iff the interval at .95
-    does not.
+    """Return the p value of the test that two means are equal.
+
+    It is the largest miss, of 1e-12 to 1, at which the interval of their difference contains 0:
+    at most .05 iff the interval at .95 does not contain it.
     """
     low, high = np.full(np.shape(first.n), _LEAST), np.ones(np.shape(first.n))
     for _ in range(_STEPS):

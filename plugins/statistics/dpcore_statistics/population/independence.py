@@ -26,9 +26,7 @@ def independence(
     draws: np.random.Generator,
     times: int = DRAWS,
 ) -> tuple[float, float, bool]:
-    """T, the p value, and whether anything is reported, of noisy counts of shape (rows,
-    columns).
-    """
+    """Test independence: return T, p and whether to report, for noisy counts (rows, columns)."""
     if not isinstance(deviation, NormalDistribution):
         return 0.0, 1.0, False
     squared = deviation.width**2
@@ -47,7 +45,7 @@ def independence(
 
 
 def _fitted(tables: Numbers) -> Numbers:
-    """E of every table: products of its margins, whose negative parts are cut."""
+    """Return E of every table: the product of its margins, negative parts set to 0."""
     rows = np.maximum(tables.sum(axis=2, keepdims=True), 0.0)
     columns = np.maximum(tables.sum(axis=1, keepdims=True), 0.0)
     of_rows = np.maximum(rows.sum(axis=1, keepdims=True), 1.0)
@@ -57,7 +55,7 @@ def _fitted(tables: Numbers) -> Numbers:
 
 
 def _distance(tables: Numbers, squared: float) -> Numbers:
-    """T of every table."""
+    """Return T of every table."""
     expected = _fitted(tables)
     return np.asarray((np.square(tables - expected) / (expected + squared)).sum(axis=(1, 2)))
 

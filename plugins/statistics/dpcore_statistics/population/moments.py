@@ -45,14 +45,12 @@ _CERTAIN = 5.0  # widths of the noise of n below which a variance says nothing
 
 
 def free_square(norm: Distance) -> float:
-    """c, of y (1 - y) next to y."""
+    """Return c, the factor of y (1 - y) next to y."""
     return 1.0 if norm is Distance.L1 else FREE_SQUARE
 
 
 def free_terms(x: Any, norm: Distance = Distance.L2) -> tuple[Any, ...]:
-    """Return what a record adds next to x: (1 - u) (1, x, x^2), one after the other; in l1 (1 -
-    u)/2.
-    """
+    """Return a record's terms next to x: (1 - u)(1, x, x^2), where u = x^2; in l1 (1 - u)/2."""
     complement = 1 - x * x
     if norm is Distance.L1:
         return (HALF * complement,)
@@ -60,7 +58,7 @@ def free_terms(x: Any, norm: Distance = Distance.L2) -> tuple[Any, ...]:
 
 
 def free_moments(positions: Numbers) -> Numbers:
-    """Return the same of many records. Shape (n, 3)."""
+    """Return the terms of many records. Shape (n, 3)."""
     return np.column_stack(free_terms(positions))
 
 
@@ -149,7 +147,7 @@ class Moments(SampledMean):
 
     @property
     def variance_of_sampled(self) -> Numbers:
-        """Of `sampled`: its noise, and what the draw of the records puts there."""
+        """The variance of `sampled`: that of its noise, and that of drawing the records."""
         m, n, variance = self.mean, self.number, self.standard_error / self.number
         noise = self.width**2 * (self.of_lost + self.of_count + 4 * m * m)
         return np.asarray(noise + n * (self.fourth - variance**2))
@@ -158,7 +156,7 @@ class Moments(SampledMean):
 def moments_of(
     value: Any, width: float, weight: float, exact: int | None, norm: Distance = Distance.L2
 ) -> Moments:
-    """From released numbers: (w n, sum of x, d), or (sum of x, d) where n is public.
+    """Build from released numbers: (w n, sum of x, d), or (sum of x, d) if n is public.
 
     Args:
         value: Numbers along the last axis; one more than those of a public n where n is private.
@@ -181,7 +179,7 @@ def moments_of(
 
 
 def total_variance(moments: SampledMean, sampling: Sampling) -> tuple[Numbers, Numbers]:
-    """T of the sum of x about the mean, with the noise of both sums; and T's own variance."""
+    """Return T of the sum of x about the mean, with the noise of both sums; and T's variance."""
     fraction, noise = sampling.fraction(moments.number), moments.width**2
     total = moments.sampled * fraction + noise * (1 + moments.mean**2 * moments.of_count)
     # The noise is of known variance: what is estimated is the part of sampling.
@@ -204,9 +202,7 @@ def mean_interval(moments: SampledMean, sampling: Sampling, cutoff: float = 1.0)
 
 
 def variance_interval(moments: Moments, sampling: Sampling) -> tuple[Numbers, Numbers, Numbers]:
-    """Return the variance of the population, in squared half-widths of the range: estimate and
-    ends.
-    """
+    """Return the population variance in squared half-widths of the range: estimate and ends."""
     n, m, squared = moments.number, moments.mean, moments.width**2
     variance = moments.standard_error / n
     estimate = variance * n / np.maximum(n - 1, 1.0)
@@ -226,8 +222,10 @@ def variance_interval(moments: Moments, sampling: Sampling) -> tuple[Numbers, Nu
 
 
 def stream_sum(total: Any, lost: Any, sampling: Sampling, free: float = FREE_SQUARE) -> Ends:
-    """Return the expected sum r of y of a stream, of y in [0, 1], whose variance is r times the
-    mean of y^2 over that of y: all r with (T - r)^2 <= z^2 (s^2 + r sum y^2/sum y).
+    """Return an interval of the expected sum r of a stream's y in [0, 1].
+
+    Its variance is r times the mean of y^2 over that of y, so it is all r with
+    (T - r)^2 <= z^2 (s^2 + r sum y^2/sum y).
 
     Args:
         lost: The sum of c y (1 - y). free: c.

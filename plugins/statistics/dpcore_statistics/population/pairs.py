@@ -55,7 +55,7 @@ class Compared(Protocol):
 
     @property
     def compare(self) -> str | None:
-        """What is published of pairs: `difference`, `ratio` or `equality`."""
+        """The comparison of pairs that is published: `difference`, `ratio` or `equality`."""
 
     @property
     def level(self) -> float:
@@ -65,7 +65,7 @@ class Compared(Protocol):
         """Return whether intervals about the population are reported."""
 
     def count_weight(self, public: Public) -> float:
-        """w, the weight of a count next to sums."""
+        """Return w, the weight of a count next to sums."""
 
     def norm(self, public: Public) -> Distance:
         """Return the norm in which sums are bounded."""
@@ -77,7 +77,7 @@ class Compared(Protocol):
 
 
 def compared(learner: Compared, groups: Marginal, answer: Answer, public: Public) -> Figures:
-    """Return all pairs, the first with the second; their intervals hold together."""
+    """Compare all pairs of groups, the first with the second; the intervals hold together."""
     assert learner.column is not None, "there are means"
     column, w = number_column(public.domain, learner.column), learner.count_weight(public)
     value, miss = np.asarray(answer.value, dtype=np.float64), 1 - learner.level
@@ -114,7 +114,7 @@ def _with_tests(
     moments: Sequence[Moments],
     distribution: Any,
 ) -> Figures:
-    """Return the same, with the p value of each pair; 1 of noise that is not normal."""
+    """Add the p value of each pair; 1 for noise that is not normal."""
     tests = np.ones(len(pairs))
     if distribution is not None:
         tests = np.array([mean_test(moments[a], moments[b], distribution) for a, b in pairs])
@@ -161,14 +161,14 @@ def _of_records(
 
 
 def _quotient(top: float, bottom: float, otherwise: float) -> float:
-    """Return a ratio of numbers that are not negative; of a mean that may be 0 none is reported."""
+    """Divide non-negative numbers; return `otherwise` if the denominator may be 0."""
     return top / bottom if bottom > 0 else otherwise
 
 
 def _population(
     compare: str | None, column: NumberColumn, first: Moments, second: Moments, distribution: Any
 ) -> Any:
-    """The ends for one pair, in the file's units."""
+    """Return the population ends of one pair, in the file's units."""
     half = column.column.half_width
     if compare == RATIO:
         return mean_ratio(first, second, column.column.low / half, distribution)

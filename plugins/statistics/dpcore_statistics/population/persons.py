@@ -38,12 +38,12 @@ FREE = 2.35
 
 
 def free_in_groups(weight: float) -> float:
-    """c where a person's records lie in several groups: by the lemma of groups, of w."""
+    """Return c for persons with records in several groups, by the lemma of groups, from w."""
     return math.sqrt(2 * (1 + weight * weight))
 
 
 def person_vectors(sums: Numbers, records: int, weight: float, free: float = FREE) -> Numbers:
-    """PRIVATE: k times the vector of the lemma, of sums (w j, sum of t) and zeros; shape (n, 5).
+    """PRIVATE: return k times the vector of the lemma, from sums (w j, sum of t); shape (n, 5).
 
     Args:
         records: k. weight: w. free: c.
@@ -68,7 +68,7 @@ class PersonMoments(SampledMean):
     def of(
         cls, value: Numbers, width: float, weight: float, records: int, free: float = FREE
     ) -> PersonMoments:
-        """From released numbers along the last axis: k times the vectors' sum."""
+        """Build from released numbers along the last axis: k times the sum of the vectors."""
         columns = np.moveaxis(np.asarray(value, dtype=np.float64), -1, 0) / records
         return cls(
             n=columns[0] / weight, total=columns[1], lost=columns[2:], width=width / records,
@@ -88,7 +88,7 @@ class PersonMoments(SampledMean):
 
     @property
     def variance_of_sampled(self) -> Numbers:
-        """Of `sampled`: its noise, and no less than what the draw of persons puts there."""
+        """A bound on the variance of `sampled`: that of its noise, and that of drawing persons."""
         r = self.mean
         square = (1 + r * r) ** 2
         noise = square * (self.of_count + self.free**-2) + 1 + 4 * r * r * (1 + self.free**-2)

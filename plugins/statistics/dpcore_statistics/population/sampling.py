@@ -75,8 +75,7 @@ class Sampling:
         return np.asarray(stdtrit(freedom, 1 - self.miss / 2) + self.growth)
 
     def tail(self, total: Any, squares: Any) -> Any:
-        """Return what a normal quantile is multiplied by, where the noise has longer tails; at
-        least 1.
+        """Return the factor on a normal quantile if the noise has longer tails; at least 1.
 
         Args:
             total: The variance of sampling and noise together.
@@ -89,14 +88,14 @@ class Sampling:
         return np.maximum(1.0, _mixed_quantile(proportion, self.miss) / normal)
 
     def fraction(self, n: Any) -> Numbers:
-        """Return what part of the sampling variance stays: less of a finite population."""
+        """Return the remaining fraction of the sampling variance: less for a finite population."""
         return np.asarray(1.0 if self.of is None else np.clip(1 - np.asarray(n) / self.of, 0, 1))
 
 
 def sampling_of(
     deviation: NoiseDistribution | None, miss: float, domain: Domain, norm: Distance = Distance.L2
 ) -> Sampling | None:
-    """Return the law for one answer; None where no formula here holds for its noise.
+    """Return the law for one answer; None if no formula here holds for its noise.
 
     Args:
         norm: That is in use: Laplace noise has a law where it is l1.
@@ -115,9 +114,7 @@ def sampling_of(
 
 
 def _mixed_quantile(proportion: Numbers, miss: Any) -> Numbers:
-    """Return the quantile of a normal and a Laplace number whose variances are 1 - share and
-    share.
-    """
+    """Return the quantile of a normal plus a Laplace variable; `proportion` is Laplace variance."""
     from scipy.special import log_ndtr
 
     # A Laplace number of less than a millionth of the variance moves no digit that is printed.
@@ -142,7 +139,7 @@ def _mixed_quantile(proportion: Numbers, miss: Any) -> Numbers:
 def obstacle(
     domain: Domain, norm: Distance, draws_persons: bool, *, any_noise: bool = False
 ) -> str:
-    """Return what a domain lacks for an interval about the population, as a need; empty if nothing.
+    """Return what a domain lacks for population intervals, as a requirement; empty if nothing.
 
     Args:
         any_noise: Whether the statistic has one of Laplace noise too.
@@ -173,8 +170,7 @@ def check_guess(owner: str, guess: Mapping[str, float], names: tuple[str, ...]) 
 def expected_width(
     name: str, noise: float, sd: float | str, miss: float, records: float | None = None
 ) -> str:
-    """Return how far a mean of the population may lie, and where more budget ceases to help, in
-    words.
+    """Describe a population mean's half-width, and where more budget ceases to help.
 
     Args:
         noise: A, the half-width of the sum. sd: Of one record; a letter where nothing is public.
@@ -195,9 +191,7 @@ def expected_width(
 def expected_proportion(
     name: str, noise: float, miss: float, cells: int, guess: Mapping[str, float]
 ) -> str:
-    """Return the same of a share p, of counts with noise of the half-width `noise` in one cell or
-    two.
-    """
+    """Describe the same of a proportion p, for noise of half-width `noise` in one or two cells."""
     if not guess:
         return expected_width(name, noise, "sqrt(p(1 - p))", miss)
     p, n = guess["share"], guess["records"]
@@ -207,9 +201,7 @@ def expected_proportion(
 
 
 def roots(a: Any, b: Any, c: Any, low: float, high: float, is_stated: Any = True) -> Ends:
-    """Return all r with a r^2 - 2 b r + c <= 0, cut to the range; infinite ends where it has
-    none.
-    """
+    """Return all r with a r^2 - 2 b r + c <= 0, cut to the range; infinite ends if not stated."""
     report = np.asarray((np.asarray(a) > 0) & is_stated)
     divisor = np.where(report, a, 1.0)
     root = np.sqrt(np.maximum(0.0, np.square(b) - a * c))
@@ -218,18 +210,18 @@ def roots(a: Any, b: Any, c: Any, low: float, high: float, is_stated: Any = True
 
 
 def nothing_unless(report: Any, low: Any, high: Any) -> Ends:
-    """The ends where something is reported; infinite ones elsewhere."""
+    """Return the ends if something is reported; else infinite ones."""
     return np.where(report, low, -np.inf), np.where(report, high, np.inf)
 
 
 def stacked_ends(rows: Iterable[Ends]) -> Ends:
-    """The ends of several numbers, one after the other."""
+    """Concatenate the ends of several numbers."""
     low, high = zip(*rows, strict=True)
     return np.hstack(low), np.hstack(high)
 
 
 def broadcast_ends(ends: Ends, shape: tuple[int, ...]) -> Ends:
-    """The same ends for every number of a table, where they are of one."""
+    """Broadcast ends to the shape of a table."""
     return np.broadcast_to(ends[0], shape), np.broadcast_to(ends[1], shape)
 
 
@@ -242,7 +234,7 @@ def population_intervals(
     joint: bool = False,
     units: str = "records",
 ) -> PopulationIntervals:
-    """Intervals of one table, with what they cover and assume.
+    """Return the intervals of one table, with what they cover and assume.
 
     Args:
         units: What was drawn: records or persons.

@@ -28,7 +28,7 @@ def stream_count(count: Any, sampling: Sampling) -> Ends:
 def counts_in(
     domain: Domain, counts: Any, sampling: Sampling | None, *, out_of: float | None
 ) -> Ends:
-    """Expected counts: of so many records as are public, or of a stream.
+    """Return intervals of expected counts: out of a public number of records, or of a stream.
 
     A count of a sample from a finite population reveals nothing else of it: its share does.
     """
@@ -43,7 +43,7 @@ def counts_in(
 def noisy_fraction(
     top: Any, rest: Any, sampling: Sampling, cells: tuple[int, int] = (1, 1), *, cut: bool = True
 ) -> Ends:
-    """p of S + R records, where both counts are noisy.
+    """Return an interval of p, the proportion of S + R records, if both counts are noisy.
 
     Args:
         cells: How many noisy numbers S and R are the sums of.
@@ -64,7 +64,7 @@ def noisy_fraction(
 
 
 def public_fraction(top: Any, n: float, sampling: Sampling, cells: int = 1) -> Ends:
-    """p of a public number of records."""
+    """Return an interval of p, out of a public number of records."""
     p, noise = np.clip(np.asarray(top) / max(n, 1.0), 0.0, 1.0), sampling.width**2
     total = n * p * (1 - p) * sampling.fraction(n) + cells * noise
     z = sampling.z * sampling.tail(total, cells * noise**2)

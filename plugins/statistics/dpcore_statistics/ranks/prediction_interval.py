@@ -139,7 +139,7 @@ class PredictionInterval(RankPrefixes):
         return self.group_of(block, public), np.ceil(steps).astype(np.intp)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Return one table with a row for each group and level."""
+        """Return a table with a row for each group and level."""
         strategy, groups = self.strategy(public), self.groups(public)
         counts = strategy.estimates(np.asarray(answer.value, dtype=np.float64))
         totals, n = counts[:, -1:], self._public_total(public)
@@ -180,7 +180,7 @@ class PredictionInterval(RankPrefixes):
     def _margin(
         self, level: float, noise_distribution: NoiseDistribution | None, public: Public
     ) -> float:
-        """m, in ranks: a function of public facts; of an unknown law no point passes."""
+        """Return m, in ranks, from public facts; infinite if the noise law is not normal."""
         if not isinstance(noise_distribution, NormalDistribution):
             return math.inf
         answers, n = self.strategy(public).answers, self._public_total(public)
@@ -193,7 +193,7 @@ class PredictionInterval(RankPrefixes):
         return rank_margin(level, noise_distribution.std * float(rows.l2.max()), n) + rounding
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """Return how many ranks the noise costs at each level."""
+        """Forecast the number of ranks that the noise costs at each level."""
         lines = []
         for level in self.levels:
             ranks = self._margin(level, noise_distribution, public)
@@ -205,7 +205,7 @@ class PredictionInterval(RankPrefixes):
 
 
 def rank_margin(level: float, deviation: float, n: int | None) -> float:
-    """m of the theorem above: for a public n, or for every one.
+    """Return m of the theorem above, for a public n or for every n.
 
     Args:
         level: q. deviation: The largest of the noise, in ranks. n: None if it is private.

@@ -85,11 +85,11 @@ class RankPrefixes(Grouped):
     guess: dict[str, float] = attrs.field(factory=dict)
 
     def unsampled(self, public: Public) -> str:
-        """Return nothing: every quantile has one."""
+        """Return "": every quantile has an interval about the population."""
         return ""
 
     def strategy(self, public: Public) -> Strategy:
-        """Return what is measured in every group: prefixes up to every point.
+        """Return the strategy measured in every group: prefixes up to every point.
 
         Raises:
             ParameterError: there are too many points, or cells in all groups together.
@@ -111,7 +111,7 @@ class RankPrefixes(Grouped):
         return SumQuery(name="ranks", shape=shape, distance=self.norm(public), sum=Sum(clip=clip))
 
     def entries(self, query: SumQuery) -> int:
-        """Return how many entries a record fills: a column of A, in one group."""
+        """Return the number of entries that a record fills: a column of A, in one group."""
         return query.shape[1]
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
@@ -125,9 +125,7 @@ class RankPrefixes(Grouped):
         return ByRelation(add_remove=longest, replace_one=diameter)
 
     def _places(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """PRIVATE: return every record's group, -1 where it does not count, and its nearest
-        point.
-        """
+        """PRIVATE: return every record's group, -1 if it does not count, and its nearest point."""
         column = number_column(public.domain, self.column)
         points = np.rint((column.scaled(block) + 1) / 2 * (self.points - 1)).astype(np.intp)
         return np.where(column.present(block), self.group_of(block, public), -1), points
@@ -140,7 +138,7 @@ class RankPrefixes(Grouped):
         return vectors
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: return the same sum from counts: entries of A are whole numbers of units."""
+        """PRIVATE: compute the same sum from counts: entries of A are whole numbers of units."""
         group, point = self._places(block, public)
         mask, measured = group >= 0, self.strategy(public).measured
         flat = group[mask] * self.points + point[mask]
@@ -149,7 +147,7 @@ class RankPrefixes(Grouped):
         return Exact.of(counts.reshape(query.shape[0], -1) @ integers.T, query.sum.unit)
 
     def _public_total(self, public: Public) -> int | None:
-        """n, where it is public and every record of the domain counts."""
+        """Return n if it is public and every record of the domain counts; else None."""
         column = number_column(public.domain, self.column)
         # By group n is private even then: a replaced record leaves one and enters another.
         counts_all = not self.by and not self.where and not column.may_miss
@@ -158,7 +156,7 @@ class RankPrefixes(Grouped):
     def half_widths(
         self, noise_distribution: NoiseDistribution | None, public: Public
     ) -> NDArray[np.float64]:
-        """z: of every quantile and point, for all groups together. Shape (quantiles, points)."""
+        """Return z of every quantile and point, jointly over groups. Shape (quantiles, points)."""
         if noise_distribution is None:
             return np.full((len(self.quantiles), self.points), np.inf)
         proportions = None if self._public_total(public) is not None else self.quantiles
@@ -168,9 +166,7 @@ class RankPrefixes(Grouped):
         return np.broadcast_to(half, (len(self.quantiles), self.points))
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """Return one table with a row for each group and quantile, whose intervals hold
-        together.
-        """
+        """Return a table with a row for each group and quantile; the intervals hold together."""
         strategy, groups = self.strategy(public), self.groups(public)
         counts = strategy.estimates(np.asarray(answer.value, dtype=np.float64))
         totals, n = counts[:, -1:], self._public_total(public)
@@ -235,9 +231,7 @@ class RankPrefixes(Grouped):
         sampling: Sampling,
         public: Public,
     ) -> Ends:
-        """Return the points between which the quantiles of the population lie, one after the
-        other.
-        """
+        """Return the points between which the population quantiles lie, flattened."""
         proportions = None if self._public_total(public) is not None else self.quantiles
         rows = [row.l2 for row in _rows(self.strategy(public), proportions)]
         points = quantile_points(
@@ -246,9 +240,7 @@ class RankPrefixes(Grouped):
         return points[0].reshape(-1).astype(np.float64), points[1].reshape(-1).astype(np.float64)
 
     def expected(self, public: Public, noise_distribution: NoiseDistribution) -> tuple[str, ...]:
-        """Return how exactly all ranks are known, and how far an end of an interval may lie
-        away.
-        """
+        """Forecast the precision of all ranks, and the error of an interval's ends in ranks."""
         half, count = float(self.half_widths(noise_distribution, public).max()), len(self.quantiles)
         groups = f" in each of {self.groups(public).size} groups" if self.by else ""
         lines = (
@@ -272,7 +264,7 @@ class RankPrefixes(Grouped):
 
 @lru_cache(maxsize=16)
 def _slopes(strategy: Strategy) -> NDArray[np.float64]:
-    """Return what the last prefix says of every prefix: their covariance over its variance."""
+    """Return the regression slopes of all prefixes on the last: covariance over its variance."""
     last = strategy.answers[-1]
     return np.asarray((strategy.answers * last).sum(axis=1) / (last * last).sum())
 
@@ -280,16 +272,14 @@ def _slopes(strategy: Strategy) -> NDArray[np.float64]:
 def _factors(
     strategy: Strategy, proportions: tuple[float, ...] | None
 ) -> list[NDArray[np.float64]]:
-    """Return what of the last prefix is subtracted from every prefix: q, or a slope where n is
-    public.
-    """
+    """Return the multiple of the last prefix to subtract: q, or a slope if n is public."""
     size = len(strategy.answers)
     return [_slopes(strategy)] if proportions is None else [np.full(size, q) for q in proportions]
 
 
 @lru_cache(maxsize=64)
 def _rows(strategy: Strategy, proportions: tuple[float, ...] | None) -> list[Lengths]:
-    """Lengths of N(t) less its factor of the last prefix, for every factor."""
+    """Return the row lengths of N(t) minus its factor times the last prefix, by factor."""
     answers, last = strategy.answers, strategy.answers[-1]
     factors = _factors(strategy, proportions)
     return [Lengths.of(answers - factor[:, None] * last) for factor in factors]
@@ -302,7 +292,7 @@ def _half_widths(
     noise_distribution: NoiseDistribution,
     miss: float,
 ) -> NDArray[np.float64]:
-    """z of N(t) - q N(B) for every share q; of N(t) joined with a public n, if there are none."""
+    """Return z of N(t) - q N(B) for every q; of N(t) fitted to a public n without `proportions`."""
     answers, factors, rows = (
         strategy.answers,
         _factors(strategy, proportions),
@@ -330,9 +320,7 @@ def _half_widths(
 def _crossings(
     distances: NDArray[np.float64], half: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Return the points of every quantile and of the ends of its interval: shapes (groups,
-    quantiles).
-    """
+    """Return the points of every quantile and of its interval's ends: (groups, quantiles)."""
     last = distances.shape[-1] - 1
     below, above = distances + half < 0, distances - half > 0
     # After the last point that is surely below, and up to the first that is surely above.

@@ -47,10 +47,10 @@ def init(data: Path, question: str | None, spec: Path | None, yes: bool) -> None
 
 
 def is_terminal() -> bool:
-    """Whether somebody is there to answer."""
+    """Return whether standard input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def ask(text: str, default: str) -> str:
-    """One question on the terminal."""
+    """Prompt for one answer on the terminal."""
     return str(click.prompt(text, default=default, show_default=bool(default)))

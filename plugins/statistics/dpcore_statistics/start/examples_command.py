@@ -36,7 +36,7 @@ def list_examples(json: bool) -> None:
 
 
 def _describe(path: Path) -> str:
-    """What an example shows, or why no one can tell: each file is read by itself."""
+    """Describe an example by its own comment, or by the error of reading it."""
     try:
         return _first_sentence(_read(path))
     except SpecError as error:
@@ -54,7 +54,7 @@ def _read(path: Path) -> str:
 
 
 def _first_sentence(text: str) -> str:
-    """The comment, up to the first line that ends a sentence."""
+    """Return the comment up to the first line that ends a sentence."""
     comment_lines: list[str] = []
     for line in text.splitlines():
         if line[:1] != "#" or (comment_lines and comment_lines[-1].endswith(".")):

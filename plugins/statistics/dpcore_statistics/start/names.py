@@ -92,7 +92,7 @@ def names_of(path: Path) -> NamedFile:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether it may be a name: an empty cell, a number and a date are none."""
+    """Return whether a cell may be a name: not empty, no number and no date."""
     return bool(text) and math.isnan(number(text)) and math.isnan(day(text))
 
 

@@ -106,7 +106,7 @@ def _layout(file: NamedFile, answers: Answers) -> list[str]:
 def _column(
     name: str, kind: Kind, answers: Answers, indent: str, of: str | None = None
 ) -> list[str]:
-    """Return the line of one column; none where it is left out."""
+    """Return the line of one column; none if it is left out."""
     answer = answers.columns.get(of or name, _GAPS[kind])
     if answer is None:
         return []

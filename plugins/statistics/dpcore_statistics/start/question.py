@@ -58,7 +58,7 @@ class Question:
 
 
 def read_question(text: str, names: Sequence[str]) -> Question:
-    """Return what the words ask for.
+    """Parse a question in plain words.
 
     Args:
         names: Of the file's columns.
@@ -79,7 +79,7 @@ def read_question(text: str, names: Sequence[str]) -> Question:
 
 
 def _groups(text: str | None, names: Sequence[str]) -> tuple[str, ...]:
-    """Columns by their names; a gap for `group` and `groups`, which represent any."""
+    """Return the named columns; a gap for `group` and `groups`, which stand for any column."""
     words = [word for word in re.split(r"\s*,\s*|\s+and\s+", text or "") if word]
     lowered = {name.lower() for name in names}
     return tuple(
@@ -97,7 +97,7 @@ def _column(word: str, names: Sequence[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as YAML reads it back, whatever is in it."""
+    """Quote a text so that YAML reads it back unchanged."""
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_ ./-]*[A-Za-z0-9_/]|[A-Za-z_]", text)
     is_word = plain and text.lower() not in ("null", "true", "false", "inf", "nan")
     return text if is_word else "'" + text.replace("'", "''") + "'"
