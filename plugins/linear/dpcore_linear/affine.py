@@ -58,11 +58,11 @@ class Affine(FeatureMap):
     intercept: float = attrs.field(default=0.7, validator=fraction)
 
     def width(self, domain: Domain) -> int:
-        """Return one more than the other map's."""
+        """Return the width of the inner map plus one."""
         return 1 + self.features.width(domain)
 
     def norm(self, domain: Domain) -> float:
-        """1, with room for rounding."""
+        """Return 1, with room for rounding."""
         return _ROUNDING
 
     def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:

@@ -43,7 +43,7 @@ _PLACES = -30  # log2 of what scores are counted in
 
 
 def _candidates(instance: Any, attribute: Any, value: tuple[float, ...]) -> None:
-    """At least two different finite numbers > 0."""
+    """Validate the candidates: at least two different finite numbers > 0."""
     # One candidate would be no choice, and would still be paid for.
     valid = all(isinstance(v, int | float) and 0 < v < float("inf") for v in value)
     need(
@@ -98,7 +98,7 @@ class ChosenRidge(SummingLearner):
         )
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """`statistics` once and `choice` once."""
+        """Return two queries: `statistics` and `choice`, once each."""
         (statistics,) = self.ridge(self.candidates[0], public.domain).queries(public)
         choice = SumQuery(
             name="choice",
@@ -112,12 +112,12 @@ class ChosenRidge(SummingLearner):
         return (attrs.evolve(statistics, share=1 - self.share), choice)
 
     def start(self, public: Public) -> _State:
-        """The state before the first release: public facts and the drawn features."""
+        """Return the state before the first release: public facts and the drawn features."""
         features = self.features.drawn(public.domain, public.randomness)
         return _State(public=public, queries=self.queries(public), features=features)
 
     def ask(self, state: _State) -> Query | None:
-        """First the sums, then the choice among what they give."""
+        """Ask for the sums first, then for the choice among their fits."""
         statistics, choice = state.queries
         if state.coefficients is None:
             return statistics
@@ -127,7 +127,7 @@ class ChosenRidge(SummingLearner):
         return None
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
-        """PRIVATE: of each record its products, or 1 minus its loss by each candidate."""
+        """PRIVATE: return each record's products, or 1 minus its loss under each candidate."""
         domain = public.domain
         if query.name == "statistics":
             return self.ridge(self.candidates[0], domain).contributions(query, block, public)
@@ -147,13 +147,13 @@ class ChosenRidge(SummingLearner):
         return 1 - errors * errors
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: their sum; of products, as integers."""
+        """PRIVATE: sum the contributions; products as integers."""
         if query.name != "statistics":
             return super().partial(query, block, public)
         return self.ridge(self.candidates[0], public.domain).partial(query, block, public)
 
     def update(self, state: _State, answer: Answer) -> _State:
-        """Return all candidates' coefficients, or the choice."""
+        """Store all candidates' coefficients, or the choice."""
         if state.coefficients is not None:
             return attrs.evolve(state, choice=int(np.argmax(answer.value)))
         domain = state.public.domain
@@ -185,7 +185,7 @@ class ChosenRidgeBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """For every relation and any number of records."""
+        """Return the claim for every relation and any number of records."""
         assert isinstance(learner, ChosenRidge)
         if query.name == "statistics":
             ridge = learner.ridge(learner.candidates[0], public.domain)

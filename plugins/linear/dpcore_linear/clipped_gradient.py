@@ -50,7 +50,7 @@ from dpcore_models.solvers.elementary import half_tanh
 
 
 def _count(domain: Domain) -> int:
-    """Return what sums are divided by: the public number of records, or a public limit."""
+    """Return the divisor of sums: the public number of records, or a public limit."""
     return need_value(
         domain.at_most,
         UnknownCountError,
@@ -106,11 +106,11 @@ class ClippedGradient(SummingLearner):
 
     @property
     def link(self) -> Link | None:
-        """What the loss compares with labels: scores, or their slope of twice the logistic loss."""
+        """The link between scores and labels: none, or the slope of twice the logistic loss."""
         return half_tanh if self.loss == "logistic" else None
 
     def scaled_clip(self, domain: Domain) -> float:
-        """C for features of norm at most 1 and labels in [-1, 1], the descent's own units."""
+        """Return C for features of norm <= 1 and labels in [-1, 1], the descent's units."""
         return self.clip / (self.features.norm(domain) * domain.label_bound)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
@@ -136,7 +136,7 @@ class ClippedGradient(SummingLearner):
         )
 
     def _sampling(self, domain: Domain) -> Poisson | None:
-        """Return what one step sees. A subset of fixed size would cost more under replace-one."""
+        """Return the sampling of a step; a subset of fixed size would cost more when replacing."""
         count = _count(domain)
         # Without a subset smaller than the limit there is no amplification to account for.
         if self.batch is None or self.batch >= count:
@@ -165,18 +165,18 @@ class ClippedGradient(SummingLearner):
         return self._query(state.domain).with_args({"weights": state.descent.weights})
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
-        """PRIVATE: clipped gradients, for features and labels scaled to at most 1."""
+        """PRIVATE: return clipped gradients, for features and labels scaled to at most 1."""
         rows, weights = self._rows(query, block, public), _weights(query)
         # u a of each record: at most C long, in integers, before any sum is taken.
         gradients = rows.rows * multipliers(rows, weights, self.link)[:, None]
         return np.ldexp(gradients, rows.exponent)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: their sum, as integers."""
+        """PRIVATE: sum the contributions, as integers."""
         return clipped_gradients(self._rows(query, block, public), _weights(query), self.link)
 
     def _rows(self, query: SumQuery, block: Records, public: Public) -> IntegerRows:
-        """PRIVATE: once for all steps."""
+        """PRIVATE: compute the rows in integers, once for all steps."""
         domain, randomness, exponent = public.domain, public.randomness, query.sum.unit
         return block.derived(
             (self, domain, randomness, float(exponent)),
@@ -197,7 +197,7 @@ class ClippedGradient(SummingLearner):
         )
 
     def update(self, state: _State, answer: Answer) -> _State:
-        """The state after one more step along the released gradient."""
+        """Return the state after one more step along the released gradient."""
         return attrs.evolve(state, descent=state.descent.after(answer.value))
 
     def model(self, state: _State) -> LinearModel:
@@ -219,7 +219,7 @@ class ClippedGradientBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """For each relation; a label by itself may do less."""
+        """Return the claim for each relation; a changed label may move the sum by less."""
         assert isinstance(learner, ClippedGradient)
         clip = learner.scaled_clip(public.domain)
         # Features fixed, a clipped residual moves no

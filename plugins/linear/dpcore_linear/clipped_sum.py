@@ -21,7 +21,7 @@ LONGEST = 1000.0
 
 
 def shortened(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Public: the weights, on the ball of radius `LONGEST`."""
+    """Project public weights to the ball of radius `LONGEST`."""
     # Noise may carry the weights far off; this brings them back, and no claim rests on it.
     length = norm(weights)
     return weights if length <= LONGEST else weights * (LONGEST / length)

@@ -31,8 +31,7 @@ class Steps:
 
     @classmethod
     def for_stage(cls, records: int, mu: float, fraction: float, width: int) -> "Steps":
-        """Return the schedule of one stage of the staged learner: labels in [0, 1], rows at most 1
-        long.
+        """Return the schedule of one stage: labels in [0, 1], rows of length at most 1.
 
         Args:
             records: n. mu: Of the whole release. share: Of this stage. width: d.
@@ -72,7 +71,7 @@ class Descent:
 
     @property
     def averaged(self) -> int:
-        """How many of the last iterates are averaged."""
+        """The number of last iterates that are averaged."""
         return max(1, self.steps.count // 2)
 
     @property

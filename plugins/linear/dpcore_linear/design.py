@@ -44,7 +44,7 @@ class Design(FeatureMap):
     """A constant, and every encoded column but the first of three or more categories."""
 
     def width(self, domain: Domain) -> int:
-        """Return one more than the encoded columns that stay."""
+        """Return the number of encoded columns that stay, plus one."""
         return 1 + _places(domain).size
 
     def norm(self, domain: Domain) -> float:
@@ -53,7 +53,7 @@ class Design(FeatureMap):
         return up(math.sqrt(1 + len(domain.columns)), roundings=3)
 
     def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
-        """Return the same rows whatever the randomness."""
+        """Return the same rows for any randomness."""
         return _Rows(_places(domain))
 
 
@@ -82,7 +82,7 @@ def require_draws(domain: Domain) -> None:
 
 
 def settle_interval(domain: Domain, interval: str | None) -> str:
-    """Return what the intervals of a table cover: `noise`, `population` or `both`.
+    """Choose what the intervals of a table cover: `noise`, `population` or `both`.
 
     By default both, as who publishes a table knows how its records were drawn; of a census the
     noise, as there is no sampling error.
@@ -102,7 +102,7 @@ def settle_interval(domain: Domain, interval: str | None) -> str:
 
 
 def sampled_proportion(domain: Domain, interval: str, number: float) -> float:
-    """Which part of the sampling variance a table's errors hold, in [0, 1].
+    """Return the fraction of the sampling variance in a table's errors, in [0, 1].
 
     Args:
         interval: As settled. number: Of records, as public or released.
@@ -115,9 +115,7 @@ def sampled_proportion(domain: Domain, interval: str, number: float) -> float:
 
 
 def file_units(domain: Domain) -> FileUnits:
-    """Return what coefficients of rows are in the file's own columns: see `Domain` for the
-    encoding.
-    """
+    """Return the map of coefficients to the file's own columns: `Domain` has the encoding."""
     places = _places(domain)
     size = 1 + places.size
     turn, shift = np.eye(size), np.zeros(size)
@@ -138,7 +136,7 @@ def file_units(domain: Domain) -> FileUnits:
 
 
 def bases(domain: Domain) -> tuple[str, ...]:
-    """Of each column with three or more categories the one that the others compare with."""
+    """Return the reference category of each column with three or more categories."""
     return tuple(
         f"{name}={column.values[0]}"
         for name, column in domain.columns.items()
@@ -166,7 +164,7 @@ def _places(domain: Domain) -> NDArray[np.intp]:
 
 
 def row_products(rows: NDArray[np.float64], theta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """PRIVATE: rows @ theta, with the same bits wherever a row is."""
+    """PRIVATE: compute rows @ theta, with the same bits wherever a row is."""
     total = np.zeros(rows.shape[0])
     # By entry: the last bits of a matrix product would depend on the other rows of a block.
     for column, weight in zip(rows.T, theta, strict=True):

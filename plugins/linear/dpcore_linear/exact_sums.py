@@ -60,7 +60,7 @@ class GramUnits:
 
     @classmethod
     def of(cls, kappa: float, label_bound: float, width: int, gram_weight: float) -> "GramUnits":
-        """Units in which a record's vector is about 1 long.
+        """Choose units in which a record's vector has length about 1.
 
         Args:
             gram_weight: How many times shorter a record's matrix is than its moments.
@@ -87,7 +87,7 @@ class GramUnits:
 
     @property
     def size(self) -> int:
-        """How many entries the vector has: d(d + 1)/2 of the matrix and d moments."""
+        """The number of entries of the vector: d(d + 1)/2 of the matrix and d moments."""
         return self.width * (self.width + 1) // 2 + self.width
 
     @property
@@ -138,13 +138,13 @@ class GramUnits:
 
     @property
     def square_weight(self) -> int:
-        """How often `largest_square` - y'^2 is added at no cost: W alpha/Y, rounded down."""
+        """The multiple of `largest_square` - y'^2 that is free: W alpha/Y, rounded down."""
         alpha, label = self._integer_bounds
         return math.floor(down(self.weight * alpha / label, roundings=4))
 
     @property
     def v(self) -> float:
-        """What is counted per square of a label is released over v, in squares of its unit."""
+        """The divisor v of what is released per square of a label, in squares of its unit."""
         unit = 2 * (_above(self.label_bound) - self.label_places)
         return math.ldexp(1 / self.square_weight, unit - self.exponent)
 
@@ -213,12 +213,12 @@ class GramUnits:
         return Exact.of(np.concatenate(parts), self.exponent)
 
     def short_squares(self, labels: NDArray[np.float64]) -> NDArray[np.int64]:
-        """PRIVATE: `square_weight` times what y'^2 lacks to `largest_square`, shape (n,)."""
+        """PRIVATE: return `square_weight` times `largest_square` - y'^2, shape (n,)."""
         _, values = self.integers(np.zeros((len(labels), 1)), labels)
         return self.square_weight * (self.largest_square - (values * values).astype(np.int64))
 
     def parted(self, vector: NDArray[np.float64]) -> Sums:
-        """Matrix and moments of a vector."""
+        """Split a vector into matrix and moments."""
         width, a = self.width, self.a
         rows, columns = np.triu_indices(width, 1)
         # Only answers are read here: what was released, divided by its weights and made symmetric.

@@ -29,7 +29,7 @@ def gram_intervals(
     eigen: tuple[NDArray[np.float64], NDArray[np.float64]],
     theta: NDArray[np.float64],
 ) -> NoiseIntervals:
-    """Intervals of what was published.
+    """Return the intervals of the published coefficients and predictions.
 
     Args:
         noise_distribution: The distribution of the noise on each released number.

@@ -14,13 +14,15 @@ from dpcore.rounding import up
 
 
 def statistics_add_remove(kappa: float, label_bound: float, a: float, w: float) -> float:
-    r""":math:`\sqrt{\kappa^4/a^2+\kappa^2M^2/w^2}`: the record's own contribution."""
+    r"""Return :math:`\sqrt{\kappa^4/a^2+\kappa^2M^2/w^2}`: the record's own contribution."""
     need_positive("statistics_add_remove", kappa=kappa, label_bound=label_bound, a=a, w=w)
     return up(math.hypot(kappa * kappa / a, kappa * label_bound / w), roundings=20)
 
 
 def statistics_replace_one(kappa: float, label_bound: float, a: float, w: float) -> float:
-    r""":math:`\sqrt{2\kappa^4(1-t^2)/a^2+2\kappa^2M^2(1+t)/w^2}`,
+    r"""Return the largest distance of two records' contributions.
+
+    It is :math:`\sqrt{2\kappa^4(1-t^2)/a^2+2\kappa^2M^2(1+t)/w^2}`,
     :math:`t=\min(1,M^2a^2/(2\kappa^2w^2))`.
 
     With a = kappa^2, w = kappa M it is sqrt(4.5), less than the sqrt(6) of both parts apart.
@@ -34,6 +36,6 @@ def statistics_replace_one(kappa: float, label_bound: float, a: float, w: float)
 
 
 def statistics_replace_label(kappa: float, label_bound: float, w: float) -> float:
-    """2 kappa M / w: features fixed, only the moment vector moves."""
+    """Return 2 kappa M / w: with features fixed, only the moment vector moves."""
     need_positive("statistics_replace_label", kappa=kappa, label_bound=label_bound, w=w)
     return up(2 * kappa * label_bound / w, roundings=20)

@@ -58,7 +58,7 @@ class IntegerRows(NamedTuple):
 
 
 def unit_of(clip: float) -> int:
-    """-(P + r): log2 of what sums clipped at C are counted in."""
+    """Return -(P + r): log2 of the unit of sums clipped at C."""
     return math.frexp(clip)[1] - 21 - _PLACES
 
 
@@ -70,7 +70,7 @@ def integer_rows(
     *,
     overwrite: bool = False,
 ) -> IntegerRows:
-    """PRIVATE: return a block, prepared for any weights.
+    """PRIVATE: prepare a block for any weights.
 
     Args:
         features: Rows at most 1 long, shape (n, d). labels: In [-1, 1], shape (n,).
@@ -100,9 +100,7 @@ def integer_rows(
 
 
 def scores(block: IntegerRows, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """PRIVATE: return a . w, exact at weights rounded as in step 2: functions of each row only.
-    (n,).
-    """
+    """PRIVATE: compute a . w exactly, at weights rounded as in step 2, row by row. (n,)."""
     integer_weights, places = _integer_weights(weights)
     with np.errstate(over="ignore", under="ignore"):
         return _times_power(block.rows @ integer_weights, -_PLACES - places)
@@ -111,7 +109,7 @@ def scores(block: IntegerRows, weights: NDArray[np.float64]) -> NDArray[np.float
 def multipliers(
     block: IntegerRows, weights: NDArray[np.float64], link: Link | None = None
 ) -> NDArray[np.float64]:
-    """PRIVATE: u, shape (n,), at public finite weights w of shape (d,)."""
+    """PRIVATE: compute u, shape (n,), at public finite weights w of shape (d,)."""
     integer_weights, places = _integer_weights(weights)
     # Every operation from here on is correctly rounded
     # and by entry: u is a function of its own row.
@@ -140,7 +138,7 @@ def clipped_gradients(
 
 
 def label_moves(clip: float, width: int) -> float:
-    """Return what a label within [-1, 1] moves a contribution by at most, unclipped; rounded up.
+    """Bound the change of an unclipped contribution by a label within [-1, 1]; rounded up.
 
     (2^(r+1) + 1.001) 2^-r times the longest row, 1 + 2^-30 + sqrt(d) 2^-21.
     """
@@ -149,7 +147,7 @@ def label_moves(clip: float, width: int) -> float:
 
 
 def _times_power(numbers: NDArray[np.float64], power: int) -> NDArray[np.float64]:
-    """Numbers times 2^power, as `ldexp` does, which takes several times as long."""
+    """Multiply by 2^power, as `ldexp` does, which takes several times as long."""
     # Exact while 2^power is a normal number; beyond that it may not be a number at all.
     if -_NORMAL < power < _NORMAL:
         return numbers * math.ldexp(1.0, power)
@@ -157,7 +155,7 @@ def _times_power(numbers: NDArray[np.float64], power: int) -> NDArray[np.float64
 
 
 def _integer_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """w' and q, from exponents of public numbers only."""
+    """Return w' and q, from exponents of public numbers only."""
     largest = math.frexp(float(np.max(np.abs(weights), initial=0.0)))[1]
     # 2^half bounds sqrt(d), so that the integer weights stay below 2^31 in length (item 2).
     half = ((weights.size - 1).bit_length() + 1) // 2

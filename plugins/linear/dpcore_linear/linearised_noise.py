@@ -43,7 +43,7 @@ class LinearisedNoise(NoiseIntervals):
         return int(self.root.shape[1])
 
     def describe(self) -> str:
-        """Return the largest bar of a coefficient and of a prediction, at 95 %."""
+        """Describe the widest interval of a coefficient and of a prediction, at 95 %."""
         z = NormalDist().inv_cdf(0.975)
         half_width = z * float(np.linalg.norm(self.root, axis=1).max())
         # The operator norm of R covers every row of features up to that length.

@@ -82,7 +82,7 @@ class LogisticModel(Regression):
     """A line of log odds: a coefficient is what one unit adds to those of the second class."""
 
     def probabilities(self, table: Table) -> NDArray[np.float64]:
-        """Of both classes, in the order in which they are declared; shape (n, 2)."""
+        """Return the probabilities of both classes, in declared order; shape (n, 2)."""
         second = (1 + half_tanh(self.score(encode_table(self.domain, table)))) / 2
         return np.column_stack([1 - second, second])
 
@@ -149,7 +149,7 @@ class LogisticTable(CoefficientTable, SummingLearner, Conversation):
         return query.with_args({"coefficients": theta})
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
-        """PRIVATE: of each record its score and its part of the Hessian, at given coefficients."""
+        """PRIVATE: return each record's score and Hessian part, at the given coefficients."""
         assert query.args is not None, "a query carries coefficients"
         domain = public.domain
         rows = _DESIGN.drawn(domain, public.randomness)(block.features) / _DESIGN.norm(domain)
@@ -164,7 +164,7 @@ class LogisticTable(CoefficientTable, SummingLearner, Conversation):
         return np.hstack(parts)
 
     def _steps(self, state: Transcript) -> tuple[_Step, ...]:
-        """Newton's steps from the answers so far."""
+        """Return Newton's steps from the answers so far."""
         theta, steps = np.zeros(_width(state)), []
         for answer in state.answers:
             steps.append(_newton(theta, answer))
@@ -207,7 +207,7 @@ def _width(state: Transcript) -> int:
 
 
 def _newton(theta: NDArray[np.float64], answer: Answer) -> _Step:
-    """Return a step from released score and Hessian; both are public."""
+    """Compute a step from the released score and Hessian; both are public."""
     width = theta.size
     pairs = width * (width + 1) // 2
     hessian = _matrix(answer.value[width : width + pairs], width) / FREE
@@ -224,7 +224,7 @@ def _newton(theta: NDArray[np.float64], answer: Answer) -> _Step:
 
 
 def _products(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """PRIVATE: of each row the upper triangle of its products, as long as the matrix or less."""
+    """PRIVATE: return the upper triangle of each row's products, no longer than the matrix."""
     first, second = np.triu_indices(rows.shape[1])
     # Next to the diagonal an entry represents two: without the root of 2 it would get the noise of
     # a matrix that is not symmetric.

@@ -126,13 +126,11 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
     )
 
     def units(self, domain: Domain) -> GramUnits:
-        """Return what is counted: as for `linear.sufficient_statistics`."""
+        """Return the units of the sums, as for `linear.sufficient_statistics`."""
         return GramUnits.of(_DESIGN.norm(domain), domain.label_bound, _DESIGN.width(domain), 1.0)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """Return the sums; then, for the sandwich, the Gram matrix of rows weighted by
-        residuals.
-        """
+        """Return queries: the sums; for the sandwich also the residual-weighted Gram matrix."""
         domain = public.domain
         require_draws(domain)
         interval = settle_interval(domain, self.interval)
@@ -177,8 +175,10 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
         return query.with_args({"coefficients": solution.theta, "reach": cutoff})
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
-        """PRIVATE: of each record its products, and what its squared label lacks to the largest;
-        or its products weighted by its residual."""
+        """PRIVATE: return each record's products, plain or weighted by its residual.
+
+        Plain ones are followed by the difference of the largest squared label and the record's.
+        """
         units, rows = self.units(public.domain), self._rows(block, public)
         if query.name == SUMS:
             squares = np.ldexp(units.short_squares(block.labels).astype(np.float64), units.exponent)
@@ -187,7 +187,7 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
         return units.vectors(weighted, np.zeros(len(block)))[:, : query.real_size]
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: their sum, as integers."""
+        """PRIVATE: sum the contributions, as integers."""
         units, rows = self.units(public.domain), self._rows(block, public)
         if query.name == SUMS:
             sums = units.total(rows, block.labels).integers()
@@ -201,7 +201,7 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
         return _DESIGN.drawn(public.domain, public.randomness)(block.features)
 
     def _solution(self, answer: Answer, public: Public) -> _Solution:
-        """theta~ of the released sums, and all that they say of its errors."""
+        """Solve for theta~ from the released sums, with its error estimates."""
         domain, units = public.domain, self.units(public.domain)
         gram, moments = units.parted(answer.value[:-1])
         std = 0.0 if answer.noise_distribution is None else answer.noise_distribution.std
@@ -302,6 +302,6 @@ def _arguments(query: Query) -> tuple[NDArray[np.float64], float]:
 def _weights(
     query: Query, rows: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """PRIVATE: residuals over the reach, clipped to [-1, 1]; shape (n,)."""
+    """PRIVATE: divide residuals by the cutoff and clip them to [-1, 1]; shape (n,)."""
     theta, cutoff = _arguments(query)
     return np.clip((labels - row_products(rows, theta)) / cutoff, -1.0, 1.0)

@@ -13,7 +13,7 @@ _INTERCEPT, _PAIRS, _CENTRE, _STEP, _STEEPNESS, _LIMIT = 0.5, 0.7, 0.7, 0.7, 3.0
 
 
 def features(rows: Any, values: Mapping[str, Any]) -> Any:
-    """Rows at most 1 long, shape (n, width)."""
+    """Compute feature rows of length at most 1, shape (n, width)."""
     numeric, owner = np.array(values["numeric"], dtype=np.intp), np.array(values["owner"])
     means, variances = np.array(values["means"]), np.array(values["variances"])
     scales, z = np.array(values["scales"]), np.array(rows.T, dtype=np.float64, order="C")
@@ -47,7 +47,7 @@ def features(rows: Any, values: Mapping[str, Any]) -> Any:
 
 
 def score(rows: Any, values: Mapping[str, Any]) -> Any:
-    """Centred predictions of encoded rows inside the label range, shape (n,)."""
+    """Predict centred labels of encoded rows, clipped to the label range, shape (n,)."""
     bound = values["bound"]
     found = features(rows, values) @ np.array(values["coefficients"])
     return np.clip((2 * found - 1) * bound, -bound, bound)

@@ -44,7 +44,7 @@ NO_DISTRIBUTION = (
 
 
 def silence(noise_distribution: NoiseDistribution | None, is_hidden: bool) -> str:
-    """Why a release says nothing of its errors, from public facts and answers; else empty."""
+    """Return why errors are not reported, from public facts and answers; empty if they are."""
     if not isinstance(noise_distribution, NormalDistribution):
         return NO_DISTRIBUTION
     return TOO_FEW if is_hidden else ""
@@ -56,7 +56,7 @@ class CoefficientTable(Learner):
     def least_records(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """n from which on most tables say something; 0 for a pure budget."""
+        """Return n from which on most tables report errors; 0 for a pure budget."""
         # Measured for columns that fill their ranges; the rule itself is one of answers.
         width = Design().width(public.domain)
         return float(f"{_LIKELY * width**1.5 / public.mu:.2g}") if public.mu else 0.0
@@ -64,7 +64,7 @@ class CoefficientTable(Learner):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """From about how many records on the table says something."""
+        """Forecast, roughly, the number of records below which the table reports nothing."""
         width, count = (
             Design().width(public.domain),
             self.least_records(public, noise_distributions),
@@ -88,7 +88,7 @@ class Covariances:
     def sandwich(
         cls, inverse: NDArray[np.float64], noise: NDArray[np.float64], meat: NDArray[np.float64]
     ) -> "Covariances":
-        """inverse (noise + meat) inverse, without and with the meat."""
+        """Compute inverse (noise + meat) inverse, with and without the meat."""
         around_records = inverse @ noise @ inverse
         return cls(total=around_records + inverse @ meat @ inverse, noise=around_records)
 
@@ -98,8 +98,10 @@ class Covariances:
 
 
 def matrix_noise(std: float, vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the covariance of E v, for symmetric noise E of `std` on the diagonal and std/sqrt(2)
-    next to it."""
+    """Return the covariance of E v, for symmetric noise E.
+
+    Its std is `std` on the diagonal and std/sqrt(2) off it.
+    """
     square = float(vector @ vector)
     product: NDArray[np.float64] = square * np.eye(vector.size) + np.outer(vector, vector)
     return std * std / 2 * product
@@ -138,7 +140,7 @@ class Regression(LinearModel, Described):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the coefficients, in order; the intercept is the first."""
+        """The names of the coefficients, in order; the intercept is the first."""
         return file_units(self.domain).names
 
     @property
@@ -163,14 +165,15 @@ class Regression(LinearModel, Described):
 
     @property
     def pvalues(self) -> NDArray[np.float64]:
-        """Of the test that a coefficient of the population is 0, each by itself; shape (p,)."""
+        """The p values of each test that a coefficient of the population is 0; shape (p,)."""
         sizes = np.abs(self.params / self.bse)
         # Both tails of a normal distribution.
         return np.array([math.erfc(size / math.sqrt(2)) for size in sizes])
 
     def conf_int(self, level: float | None = None) -> NDArray[np.float64]:
-        """Ends of intervals of the population's coefficients, shape (p, 2); infinite where the
-        release says nothing.
+        """Return intervals of the population's coefficients, shape (p, 2).
+
+        They are infinite if the release reports no errors.
 
         Args:
             level: With what probability each interval holds; that of the release if None.
@@ -181,7 +184,7 @@ class Regression(LinearModel, Described):
         return _ends(self.params, self.bse, self.level if level is None else level)
 
     def predict(self, table: Table, interval: float | None = None) -> NDArray[Any]:
-        """Predictions in the file's units, or classes; shape (n,).
+        """Predict in the file's units, or classes; shape (n,).
 
         Args:
             interval: With what probability the population's line lies between two ends at each row,
@@ -215,7 +218,7 @@ class Regression(LinearModel, Described):
         return np.sqrt(np.diag(turned.total)), np.sqrt(np.diag(turned.noise))
 
     def covers(self) -> tuple[str, str]:
-        """Return what the intervals of the noise, and those of the population include, in words."""
+        """Describe what the intervals of the noise, and those of the population, cover."""
         first = bases(self.domain)
         compared = f"; categories compare with {', '.join(first)}" if first else ""
         noise = f"noise only: the same fit to these records without noise{compared}"
@@ -263,7 +266,7 @@ class Regression(LinearModel, Described):
         return Description(tables={"coefficients": table})
 
     def _reasoned(self, words: str) -> str:
-        """Return what intervals cover, after the reason why they say nothing, if there is one."""
+        """Prefix what intervals cover with the reason why they say nothing, if there is one."""
         return f"{self.reason}; {words}" if self.reason else words
 
     def shown_summary(self) -> Summary:
@@ -275,8 +278,11 @@ class Regression(LinearModel, Described):
         )
 
     def summary(self) -> str:
-        """Return the table as text: coefficient, standard error, z, p value, interval of the
-        population, and which proportion of the variance is noise."""
+        """Return the table as text.
+
+        Its columns: coefficient, standard error, z, p value, interval of the population, and the
+        proportion of the variance that is noise.
+        """
         headings = self._headings()
         lines = align([headings, *self._rows()], range(1, len(headings)))
         return "\n".join([f"{self.method}: {self.domain.target}", *lines, self._sentence()])
@@ -317,7 +323,7 @@ class Regression(LinearModel, Described):
         )  # fmt: skip
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the coefficients, and their covariances where there are some."""
+        """Return the coefficients, and their covariances if there are any."""
         arrays = {"coefficients": self.coefficients}
         if self.covariances is not None:
             # In the units of the coefficients, which are those of the encoded columns.
@@ -329,7 +335,7 @@ class Regression(LinearModel, Described):
 def noise_intervals_of(
     domain: Domain, covariances: Covariances | None, reason: str
 ) -> NoiseIntervals:
-    """Of predictions, from the noise only."""
+    """Return the intervals of predictions, from the noise only."""
     if covariances is None:
         return NoIntervals(reason=reason)
     values, vectors = np.linalg.eigh(covariances.noise)
@@ -340,7 +346,7 @@ def noise_intervals_of(
 def _ends(
     values: NDArray[np.float64], errors: NDArray[np.float64], level: float
 ) -> NDArray[np.float64]:
-    """values -+ z errors, shape (p, 2)."""
+    """Return values -+ z errors, shape (p, 2)."""
     need(
         0 < level < 1, ContractError, f"the level of an interval is between 0 and 1, got {level!r}"
     )

@@ -54,7 +54,7 @@ class Layout:
 
     @classmethod
     def of(cls, domain: Domain) -> "Layout":
-        """From the declared columns, in order of encoding."""
+        """Build from the declared columns, in order of encoding."""
         numeric: list[int] = []
         owner: list[int] = []
         for number, column in enumerate(domain.columns.values()):
@@ -66,11 +66,11 @@ class Layout:
 
     @property
     def columns(self) -> int:
-        """How many columns the domain declares, before encoding."""
+        """The number of columns that the domain declares, before encoding."""
         return int(self.owner[-1]) + 1
 
     def partners(self) -> _Partners:
-        """Of every encoded column the later ones of other declared columns; and the categories."""
+        """Return each column's later partners from other declared columns, and categories."""
         later = []
         for first in range(self.owner.size):
             # Two columns of one category hold the same fact: their product would say nothing new.
@@ -86,19 +86,19 @@ class Layout:
 
     @property
     def screened(self) -> int:
-        """How many features the screen's rows have: the constant and the encoded columns."""
+        """The number of features of the screen's rows: the constant and the encoded columns."""
         return 1 + self.owner.size
 
     @property
     def fitted(self) -> int:
-        """How many features the fit's rows have: main effects, pairs, squares and soft steps."""
+        """The number of features of the fit's rows: main effects, pairs, squares, soft steps."""
         widths = np.bincount(self.owner)
         pairs = (int(self.owner.size) ** 2 - int(widths @ widths)) // 2
         steps = self.numeric.size * (1 + self.categorical.size)
         return self.screened + pairs + self.numeric.size + steps
 
     def equal_scales(self) -> NDArray[np.float64]:
-        """a_j of the screen: the same for every column."""
+        """Return a_j of the screen: the same for every column."""
         scale = math.sqrt((1 - INTERCEPT**2) / self.columns)
         return np.full(self.owner.size, scale)
 
@@ -121,11 +121,11 @@ class StagedFeatures(Features):
 
     @property
     def width(self) -> int:
-        """How many features a row has: those of the fit, or of the screen."""
+        """The number of features of a row: those of the fit, or of the screen."""
         return self.layout.fitted if self.quadratic else self.layout.screened
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
-        """Rows of norm at most 1, shape (n, width)."""
+        """Compute rows of norm at most 1, shape (n, width)."""
         features, partners = np.empty((len(encoded), self.width)), self.layout.partners()
         for start in range(0, len(encoded), _CHUNK):
             part = np.array(encoded[start : start + _CHUNK].T, dtype=np.float64, order="C")
@@ -135,8 +135,7 @@ class StagedFeatures(Features):
     def _columns(
         self, z: NDArray[np.float64], partners: _Partners, width: int
     ) -> NDArray[np.float64]:
-        """Return the features of a few rows, shape (width, n): long columns are quicker than short
-        rows.
+        """Compute the features of a few rows, shape (width, n); long columns are faster.
 
         Every entry is made of its own row's by the same operations, wherever it is.
 
@@ -181,7 +180,7 @@ class StagedFeatures(Features):
 
 
 def _column_lengths(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """l2 norms of rows that lie in columns, shape (width, n) to (n,).
+    """Compute the l2 norms of rows that lie in columns, shape (width, n) to (n,).
 
     Squares are added in halves, in the order of `dpcore.encoding.tables.row_lengths`.
     """

@@ -122,18 +122,18 @@ class _Recipe:
         return tuple(plan)
 
     def means(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
-        """From the released sum of rows."""
+        """Estimate the means from the released sum of rows."""
         return np.clip(total / self.records, -0.9, 0.9)
 
     def variances(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
-        """From the released sum of squared deviations; not below half the planned noise."""
+        """Estimate variances from released squared deviations, at least half the planned noise."""
         # A variance below the noise of its own release would be scaled up into noise.
         noise = math.sqrt(2) * self.square / (self.mu * math.sqrt(self.standardise / 2))
         floor = min(max(0.01, noise / self.records / 2), 0.35)
         return np.clip(total / self.records, floor, 0.35)
 
     def screened(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a'_j: larger where the screen found an effect."""
+        """Return a'_j: larger for a column in which the screen found an effect."""
         # Released weights only: the screen's result is post-processing and costs nothing more.
         effects = np.abs(weights[1:])
         typical = math.sqrt(float(np.mean(effects**2)))
@@ -176,23 +176,21 @@ class StagedModel(ShownModel):
     coefficients: NDArray[np.float64]
 
     def predict(self, table: Table) -> NDArray[np.float64]:
-        """Predictions in the file's units, shape (n,)."""
+        """Predict in the file's units, shape (n,)."""
         bound = self.domain.label_bound
         return self.domain.uncentre(
             np.clip(self.score(encode_table(self.domain, table)), -bound, bound)
         )
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Predictions in encoded units, centred at 0 and not clipped, shape (n,)."""
+        """Predict in encoded units, centred at 0 and not clipped, shape (n,)."""
         predictions = in_blocks(
             lambda rows: self.features(rows) @ self.coefficients, encoded, self.coefficients.size
         )
         return np.asarray((2 * predictions - 1) * self.domain.label_bound)
 
     def exported(self) -> tuple[ModuleType, dict[str, Any]]:
-        """Return a module of numpy only whose `score` gives the same scores, and the values it
-        takes.
-        """
+        """Return a numpy-only module whose `score` gives the same scores, and its values."""
         layout = self.features.layout
         return portable, {
             "bound": self.domain.label_bound,
@@ -203,7 +201,7 @@ class StagedModel(ShownModel):
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Coefficients, and what standardises and weighs the columns."""
+        """Return the coefficients, and the standardisation and weights of the columns."""
         return {"coefficients": self.coefficients, **self.features.arrays()}
 
 
@@ -223,7 +221,7 @@ class StagedGradient(SummingLearner):
     rows_at_once: ClassVar[int] = BLOCK
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """`means` and `squares` once (if a column is numeric), `screen` and `fit` once a step."""
+        """Return `means`, `squares` (if a column is numeric), `screen` and `fit` (per step)."""
         return _Recipe.of(public).queries()
 
     def resources(self, domain: Domain) -> tuple[int, int]:
@@ -232,7 +230,7 @@ class StagedGradient(SummingLearner):
         return 8 * fitted * (2 * records + 20), 2 * fitted * records
 
     def start(self, public: Public) -> _State:
-        """Return nothing known: the first stage that there is."""
+        """Return the state before the first stage, without any answer."""
         recipe = _Recipe.of(public)
         state = _State(
             recipe=recipe,
@@ -255,7 +253,7 @@ class StagedGradient(SummingLearner):
         return state.queries[state.stage].with_args(args)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
-        """PRIVATE: of each record what the query's name says."""
+        """PRIVATE: return each record's contribution to the named query."""
         assert query.args is not None, "a query carries what earlier answers fixed"
         if query.name in ("means", "squares"):
             numeric = block.features[:, _Recipe.of(public).layout.numeric]
@@ -266,14 +264,14 @@ class StagedGradient(SummingLearner):
         return np.ldexp(gradients, rows.exponent)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: their sum; of gradients, by products of integers."""
+        """PRIVATE: sum the contributions; gradients by products of integers."""
         if query.name in ("means", "squares"):
             return super().partial(query, block, public)
         assert query.args is not None, "a query carries the weights"
         return clipped_gradients(self._rows(query, block, public), query.args["weights"])
 
     def _rows(self, query: SumQuery, block: Records, public: Public) -> IntegerRows:
-        """PRIVATE: once for all steps of a stage."""
+        """PRIVATE: compute the rows in integers, once for all steps of a stage."""
         assert query.args is not None, "a query carries what earlier answers fixed"
         args, exponent = query.args, query.sum.unit
         key = (args["means"], args["variances"], args["scales"])
@@ -297,7 +295,7 @@ class StagedGradient(SummingLearner):
         return block.derived((*key, self, public.domain, public.mu, query.name), rows)
 
     def update(self, state: _State, answer: Answer) -> _State:
-        """Return one stage, or one step of a descent, further."""
+        """Advance by one stage, or by one step of a descent."""
         if state.stage == "means":
             return attrs.evolve(state, stage="squares", means=state.recipe.means(answer.value))
         if state.stage == "squares":
@@ -319,7 +317,7 @@ class StagedGradient(SummingLearner):
 
 
 def _screen(state: _State) -> _State:
-    """Main effects, all columns alike, from zero."""
+    """Start the screen: main effects, all columns scaled alike, from zero."""
     layout = state.recipe.layout
     features = StagedFeatures(
         layout=layout,
@@ -334,7 +332,7 @@ def _screen(state: _State) -> _State:
 
 
 def _fit(state: _State) -> _State:
-    """Return all features, columns weighted by the screen, from the screen's main effects."""
+    """Start the fit: all features, columns weighted by the screen, from its main effects."""
     assert state.features is not None, "the screen is over"
     assert state.descent is not None, "the screen is over"
     effects = state.descent.average
@@ -358,7 +356,7 @@ class StagedGradientBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """By the declaration of the query: 2c, sqrt(2) c2 or 2C."""
+        """Return the sensitivity by the query's declaration: 2c, sqrt(2) c2 or 2C."""
         if not REPLACE_ONE.covers(adjacency):
             return Refused(f"its steps need a public number of records, which {adjacency} hides")
         sensitivity = Sensitivity(

@@ -82,9 +82,7 @@ class SufficientStatistics(SummingLearner, OneShot):
     counts_for: float = attrs.field(default=1.0, validator=positive)
 
     def units(self, domain: Domain) -> GramUnits:
-        """Return what is counted: one record's part of either sum is about 1 (or 1/gram_weight)
-        long.
-        """
+        """Return the units in which a record's part of a sum has length 1 (or 1/gram_weight)."""
         return GramUnits.of(
             self.features.norm(domain),
             domain.label_bound,
@@ -93,7 +91,7 @@ class SufficientStatistics(SummingLearner, OneShot):
         )
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """Return one: both sums in one vector, in l2."""
+        """Return one query: both sums in one vector, in l2."""
         need(
             public.mu is not None or self.total_regularization is not None,
             NoClaimError,
@@ -109,11 +107,11 @@ class SufficientStatistics(SummingLearner, OneShot):
         return (query,)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
-        """PRIVATE: of each record its own products."""
+        """PRIVATE: return each record's own products."""
         return self.units(public.domain).vectors(self._rows(block, public), block.labels)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
-        """PRIVATE: their sum, as integers."""
+        """PRIVATE: sum the contributions, as integers."""
         return self.units(public.domain).total(self._rows(block, public), block.labels)
 
     def _rows(self, block: Records, public: Public) -> NDArray[np.float64]:
@@ -123,7 +121,7 @@ class SufficientStatistics(SummingLearner, OneShot):
     def regularization(
         self, least: float, public: Public, noise_distribution: NoiseDistribution | None = None
     ) -> float:
-        """Lam, given the least eigenvalue of the clipped matrix.
+        """Return Lam, given the least eigenvalue of the clipped matrix.
 
         Args:
             noise_distribution: The distribution of the noise, which is read where a person is the
@@ -142,12 +140,12 @@ class SufficientStatistics(SummingLearner, OneShot):
         return max(noise * longest - least, 1e-9 * noise)
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
-        """With confidence intervals, by the distribution of the noise."""
+        """Fit the model with confidence intervals, by the distribution of the noise."""
         answer = answers["statistics"]
         return self._fit_model(answer.value, public, answer.noise_distribution)
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """Ridge on the positive part of the released matrix."""
+        """Fit ridge on the positive part of the released matrix."""
         return self._fit_model(answers["statistics"], public, None)
 
     def _fit_model(

@@ -75,7 +75,7 @@ class Banded(SummingLearner):
     rate: float = attrs.field(default=1.0, validator=positive)
 
     def map(self, domain: Domain) -> FeatureMap:
-        """The feature map in use."""
+        """Return the feature map in use."""
         return Identity() if self.features is None else self.features
 
     def queries(self, public: Public) -> tuple[SumQuery, ...]:
@@ -93,7 +93,7 @@ class Banded(SummingLearner):
         return (query,)
 
     def turn(self, domain: Domain) -> float:
-        """Return how many records a turn has on average, at the public number or limit.
+        """Return the mean number of records of a turn, at the public number or limit.
 
         Raises:
             UnknownCountError: there is neither.
@@ -103,7 +103,7 @@ class Banded(SummingLearner):
         return (domain.at_most or 0) * self.probability / self.groups
 
     def start(self, public: Public) -> _State:
-        """At zero, or where public records are fitted best."""
+        """Start at zero, or at the best fit of public records."""
         (query,) = self.queries(public)
         weights = np.zeros(query.shape)
         references = [item for item in public.inputs.values() if isinstance(item, PublicRecords)]
@@ -127,7 +127,7 @@ class Banded(SummingLearner):
         return attrs.evolve(state.query, args={"weights": state.weights})
 
     def update(self, state: _State, answer: Answer) -> _State:
-        """Return a step along the estimate of this turn's own gradient, and back into the ball."""
+        """Take a step along the estimate of this turn's own gradient, and back into the ball."""
         solved = state.solved.after(answer.value)
         gradient = solved.recent[0] / self.turn(state.public.domain)
         weights = state.weights - self.rate * gradient
@@ -138,7 +138,7 @@ class Banded(SummingLearner):
         return attrs.evolve(state, weights=weights, solved=solved, total=total, steps=steps)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: return every record's gradient at the weights that the query says."""
+        """PRIVATE: return every record's gradient at the weights in the query."""
         assert query.args is not None, "a query says its weights"
         phi, labels = self._scaled(block, public)
         # Row by row: in a matrix product, the last bits would depend on the other rows.
@@ -161,7 +161,7 @@ class Banded(SummingLearner):
     def _scaled(
         self, records: Records, public: Public
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Features and labels of records, each at most 1 long, and functions of their row only."""
+        """Scale features and labels to length at most 1, each a function of its row only."""
         domain = public.domain
         recipe = self.map(domain)
         phi = row_by_row(self._drawn(public), records.features, recipe.width(domain))

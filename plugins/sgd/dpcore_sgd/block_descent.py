@@ -31,16 +31,16 @@ class Space(Protocol):
     """Feature rows, as arrays or not, and weights of any shape that are sums of them."""
 
     def start(self) -> NDArray[np.float64]:
-        """Weights that are all zero, in the shape that the other methods expect."""
+        """Return zero weights, in the shape that the other methods expect."""
 
     def gather(self, rows: Rows) -> Any:
-        """Return what the other methods need of some rows; may be overwritten by the next call."""
+        """Gather the data of some rows for the other methods; the next call may overwrite it."""
 
     def gram(self, block: Any) -> NDArray[np.float64]:
-        """Inner products of the rows, shape (b, b), a new array."""
+        """Compute inner products of the rows, shape (b, b), a new array."""
 
     def predict(self, block: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Inner products with the weights: shape (b,), or (b, c) for c chains."""
+        """Compute inner products with the weights: shape (b,), or (b, c) for c chains."""
 
     def combine(self, block: Any, residuals: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum of rows times residuals, in the weights' shape."""
@@ -55,7 +55,7 @@ class FeatureRows:
         self._buffer = np.empty((0, features.shape[1]))
 
     def start(self) -> NDArray[np.float64]:
-        """Zero weights: shape (d,), or (d, chains) where there are chains."""
+        """Return zero weights: shape (d,), or (d, chains) if there are chains."""
         width = self._features.shape[1]
         return np.zeros(width if self._chains is None else (width, self._chains))
 
@@ -70,21 +70,19 @@ class FeatureRows:
         return part.T
 
     def gram(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        """By one product of matrices: for few rows faster than a symmetric one."""
+        """Compute the Gram matrix by dgemm: for few rows it is faster than a symmetric product."""
         return scipy.linalg.blas.dgemm(1.0, block, block, trans_a=1)
 
     def predict(
         self, block: NDArray[np.float64], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Inner products of the block's rows with the weights: shape (b,), or (b, chains)."""
+        """Compute inner products of the block's rows with the weights: (b,) or (b, chains)."""
         return block.T @ weights
 
     def combine(
         self, block: NDArray[np.float64], residuals: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the block's rows weighted by their residuals and added up: shape (d,), or (d,
-        chains).
-        """
+        """Sum the block's rows weighted by their residuals: shape (d,), or (d, chains)."""
         return block @ residuals
 
 
@@ -110,7 +108,7 @@ class Descent:
     averaged: int = attrs.field(default=1, validator=positive_integer)
 
     def steps(self, rows: int) -> int:
-        """Steps that so many rows make; the last may have fewer than `batch`."""
+        """Count the steps of so many rows; the last may have fewer than `batch`."""
         return -(-rows // self.batch)
 
 
@@ -203,7 +201,7 @@ class _Run:
         return steps
 
     def _advance_plainly(self, rows: Rows) -> int:
-        """Steps of one row without ridge or ball: weights are sums of rows and nothing else."""
+        """Take steps of one row without ridge or ball: weights are sums of rows only."""
         block = self._space.gather(rows)
         gram = self._space.gram(block)
         limits = self._limits(gram.diagonal())
@@ -234,8 +232,9 @@ class _Run:
         residuals: NDArray[np.float64],
         squares: NDArray[np.float64],
     ) -> int:
-        r"""Return how many first steps stay inside the ball, by
-        :math:`|w_+|^2=A^2|w|^2-2\eta A\,u\,\phi\cdot w+\eta^2u^2|\phi|^2`, with room for rounding.
+        r"""Count the first steps that stay inside the ball, with room for rounding.
+
+        They are found by :math:`|w_+|^2=A^2|w|^2-2\eta A\,u\,\phi\cdot w+\eta^2u^2|\phi|^2`.
         """
         decay, rate = self._decay, self._rate
         # phi_t . w at the weights that step t sees: the
@@ -256,7 +255,7 @@ class _Run:
     def _commit(
         self, block: Any, offsets: NDArray[np.intp], residuals: NDArray[np.float64], steps: int
     ) -> None:
-        """The weights after `steps` steps, and their proportion of the mean."""
+        """Set the weights after `steps` steps, and add their proportion of the mean."""
         decay, steps_after = self._decay, steps - 1 - offsets
         fraction = np.where(
             np.arange(self._position, self._position + steps) >= self._first, 1.0, 0.0

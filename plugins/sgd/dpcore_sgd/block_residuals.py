@@ -24,7 +24,7 @@ def block_residuals(
     errors: NDArray[np.float64],
     limits: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """u as above.
+    """Solve for u as above.
 
     Args:
         gram: G, how much a unit residual of step i (column) lowers the error of step j (row); only
@@ -50,9 +50,7 @@ def _solve_free(gram: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArr
 def _solve_clipped(
     gram: NDArray[np.float64], errors: NDArray[np.float64], limits: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the free solution if no limit is met; else by the route that is faster at this
-    length.
-    """
+    """Return the free solution if no limit is met; else solve by the faster route."""
     u = _solve_free(gram, errors)
     # Clipping that never acts changes nothing: the free solution is then the clipped one.
     exceeds = np.abs(u) > limits
@@ -70,7 +68,7 @@ def _substitute_rows(
     limits: NDArray[np.float64],
     residuals: list[float],
 ) -> NDArray[np.float64]:
-    """Substitution in plain floats, from the first residual that `residuals` lacks."""
+    """Substitute in plain floats, from the first residual that `residuals` lacks."""
     first = len(residuals)
     rows, starts, ends = gram[first:].tolist(), errors[first:].tolist(), limits[first:].tolist()
     for row, start, end in zip(rows, starts, ends, strict=True):
@@ -86,7 +84,7 @@ def _guess_clipped(
     u: NDArray[np.float64],
     exceeds: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """Hold the residuals that seem to be over at their limits, solve for the others, look again.
+    """Fix residuals over their limits there, solve for the others, and repeat.
 
     Each look settles at least one more step, in order, so that at most b + 1 are needed; mostly it
     takes two or three. The last clip matters only where a residual is at its limit to rounding.
@@ -111,7 +109,7 @@ def _guess_clipped(
 def _solve_clipped_chains(
     gram: NDArray[np.float64], errors: NDArray[np.float64], limits: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Forward substitution, one row of chains at a time."""
+    """Substitute forwards, one row of chains at a time."""
     u = np.empty_like(errors)
     for row in range(len(errors)):
         raw = errors[row] - gram[row, :row] @ u[:row]

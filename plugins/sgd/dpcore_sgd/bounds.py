@@ -31,7 +31,7 @@ _MOST_USES = 1000  # of one record on average, beyond which a law is not worth i
 
 
 def diameter_of(learner: Learner, public: Public, adjacency: Adjacency) -> StepDiameter | Refused:
-    """Return what a use of a record can move, or why there is no claim."""
+    """Return the bound on what a use of a record can move, or why there is none."""
     assert isinstance(learner, Regression)
     if not REPLACE_ONE.covers(adjacency):
         return Refused(f"its passes need a public number of records, which {adjacency} hides")
@@ -46,7 +46,7 @@ def stated(
     learner: Learner,
     source: str,
 ) -> AnySensitivity | Refused:
-    """Return a movement, or its law, with the error of computed descent."""
+    """Return the claim: a movement, or its law, with the error of computed descent."""
     assert isinstance(learner, Regression)
     width = query.shape[0]
     error = descent_error(diameter, width, learner.block(width))
@@ -134,6 +134,6 @@ class PathBound(SensitivityBound):
     def along(
         self, query: Query, learner: Learner, public: Public, order: NDArray[np.intp], changed: int
     ) -> float:
-        """T14 for one order: the sum over the uses of row `changed`."""
+        """Sum T14 over the uses of row `changed` in one order."""
         assert isinstance(learner, Regression)
         return learner.diameter(public).along(order, changed)

@@ -30,7 +30,7 @@ _MANY = 2000  # passes that are looked at one by one
 def gradient_diameter(
     kappa: float, label_bound: float, norms: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    r"""D*(W): how far two gradients at one point of norm W can lie apart.
+    r"""Return D*(W), the largest distance of two gradients at one point of norm W.
 
     .. math:: \max_x\;2\sqrt{1-x^2}\,(\kappa^2Wx+\kappa c),\qquad
               x=\frac{-\kappa c+\sqrt{\kappa^2c^2+8\kappa^4W^2}}{4\kappa^2W}
@@ -48,14 +48,12 @@ def gradient_diameter(
 
 
 def _near_one(ratio: float) -> float:
-    """Return a ratio of at most 1, rounded up by more than what came of subtracting from 1; 1
-    stays.
-    """
+    """Round a ratio of at most 1 up by more than the error of subtracting from 1; keep 1."""
     return min(1.0, ratio + gamma(2))
 
 
 def _geometric(ratio: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 + ratio + ratio^2 + ..., so many terms, for a ratio in [0, 1]."""
+    """Sum so many terms of 1 + ratio + ratio^2 + ..., for a ratio in [0, 1]."""
     if ratio == 1.0:
         return terms
     return np.asarray(np.expm1(terms * math.log(ratio)) / (ratio - 1))
@@ -83,7 +81,7 @@ class StepDiameter:
 
     @property
     def refusal(self) -> str:
-        """Why a step may stretch distances, or empty: eta (kappa^2 + 2 lam) < 2 is needed."""
+        """The reason why a step may expand distances; empty if eta (kappa^2 + 2 lam) < 2."""
         curvature = self.rate * (self.kappa**2 + 2 * self.ridge)
         if curvature < 2 * (1 - 1e-9):
             return ""
@@ -95,7 +93,7 @@ class StepDiameter:
 
     # The whole schedule is bounded before any record is read: it depends on public numbers only.
     def norms(self, steps: NDArray[np.intp]) -> NDArray[np.float64]:
-        r"""W_t at steps t = 1, ..., T + 1: the longest iterate before step t.
+        r"""Return W_t at steps t = 1, ..., T + 1: the longest iterate before step t.
 
         .. math:: W_{t+1}^2=A^2W_t^2+\max_{|s|\le\kappa W_t}2\eta As(c-s)+\eta^2\kappa^2(c-s)^2,
                   \qquad A=1-\eta\lambda
@@ -141,7 +139,7 @@ class StepDiameter:
         return 1.0 + math.ceil(math.log(gap) / math.log(slope))
 
     def share(self, steps: NDArray[np.intp]) -> NDArray[np.float64]:
-        """a_t: the weight of iterates from step t on in the release, contracted by ridge."""
+        """Return a_t: the weight of iterates from step t on in the release, contracted by ridge."""
         window = min(self.averaged, self.steps)
         first = self.steps - window + 1
         iterates = self.steps - np.maximum(steps, first) + 1
@@ -156,7 +154,7 @@ class StepDiameter:
 
     @property
     def _contraction(self) -> float:
-        """How much closer a step brings two iterates at least."""
+        """A bound on the factor by which a step contracts the distance of two iterates."""
         if self.ridge == 0.0:
             return 1.0
         # The Jacobian of a step, clipped or not, lies
@@ -165,8 +163,7 @@ class StepDiameter:
         return _near_one(max(abs(self._decay), end))
 
     def over(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the largest v_t for t from `first` to `last`: a bound, and exact where they are
-        equal.
+        """Bound v_t for t from `first` to `last`; exact if they are equal.
 
         D* grows with t; a_t rises up to the first averaged iterate and falls from there.
         """
@@ -178,18 +175,18 @@ class StepDiameter:
         return np.asarray(up(movement * self.share(peak), roundings=5000))
 
     def rows(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the same for rows, counted from 0: row r is used at step r // batch + 1."""
+        """Bound v_t for rows, counted from 0: row r is used at step r // batch + 1."""
         return self.over(first // self.batch + 1, last // self.batch + 1)
 
     def along(self, rows: NDArray[np.intp], changed: int) -> float:
-        """The sum over the uses of row `changed` in one order of rows."""
+        """Sum over the uses of row `changed` in one order of rows."""
         # T14 adds up over uses: between two of them, steps
         # bring the neighbouring iterates no farther apart.
         hits = np.flatnonzero(rows == changed)
         return up(math.fsum(self.rows(hits, hits).tolist()), roundings=3)
 
     def passes(self, records: int) -> list[tuple[NDArray[np.float64], NDArray[np.intp]]]:
-        """For every pass over `records` rows: bounds over intervals, and how long those are.
+        """Return bounds over intervals, and their lengths, for every pass over `records` rows.
 
         Intervals stand at the same places in every pass; the last pass may be cut short.
         """
@@ -214,7 +211,7 @@ class StepDiameter:
         return up(float(bounds @ lengths), roundings=5000)
 
     def intervals(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Bounds over intervals of all rows, and how long those are."""
+        """Return bounds over intervals of all rows, and the intervals' lengths."""
         total = self.steps * self.batch
         edges = np.unique(np.linspace(0, total, min(total, _ROUGH) + 1).astype(np.intp))
         return self.rows(edges[:-1], edges[1:] - 1), np.diff(edges)

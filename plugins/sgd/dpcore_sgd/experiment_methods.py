@@ -34,7 +34,7 @@ class Theorem3Noise:
         kappa: float = 1.0,
         label_bound: float = 1.0,
     ) -> NDArray[np.float64]:
-        """Shape (count, N)."""
+        """Draw the noise, shape (count, N)."""
         noise_distribution = _spread(fit, epsilon, delta, kappa, label_bound)
         return noise_distribution * randomness.standard_normal((count, fit.coefficients.size))
 

@@ -32,12 +32,12 @@ _FORGIVEN, _PAID_BACK = 200, 500  # roundings, to a value near a multiple
 
 
 def _places(values: NDArray[np.float64], step: float) -> NDArray[np.intp]:
-    """Values in steps, rounded up."""
+    """Convert values to steps, rounded up."""
     return np.ceil(down(values / step, roundings=_FORGIVEN)).astype(np.intp)
 
 
 def _law(masses: NDArray[np.float64], step: float, uncovered: float) -> HitDistribution:
-    """Masses on multiples of the step, all rounded up."""
+    """Build a law from masses on multiples of the step, all rounded up."""
     step = up(step, roundings=_PAID_BACK)
     return distribution_of_masses(
         up(masses, roundings=5000), step, min(1.0, up(uncovered, roundings=5000))
@@ -52,8 +52,7 @@ def distribution_of_masses(
     ratio: float = 1.005,
     rare: float = 1e-9,
 ) -> HitDistribution:
-    """Return a law from masses at 0, step, 2 step, ...: few atoms, each cell's mass at its largest
-    value.
+    """Build a law from masses at 0, step, 2 step, ...: few atoms, each cell at its maximum.
 
     Cells end at values that grow by `ratio`; by ten times as much where less than `rare`
     mass is left. What lies below a thirty-second of that point is one cell.
@@ -83,7 +82,7 @@ def distribution_of_masses(
 def with_replacement_distribution(
     values: NDArray[np.float64], lengths: NDArray[np.intp], records: int
 ) -> HitDistribution:
-    """Every step uses the record with probability 1/records, independently.
+    """Return the law if every step uses the record independently with probability 1/records.
 
     Args:
         values: What one use adds, > 0, at most, in each interval of steps, shape (k,).
@@ -118,7 +117,7 @@ def with_replacement_distribution(
 def _split_intervals(
     places: list[int], lengths: list[int], chance: float
 ) -> Iterator[tuple[int, int]]:
-    """Intervals with at most `_PARTED` expected uses each: two halves of one have its law."""
+    """Split intervals so that each has at most `_PARTED` expected uses; the law is unchanged."""
     longest = max(1, int(_PARTED / chance))
     for place, length in zip(places, lengths, strict=True):
         for start in range(0, length, longest):
@@ -146,7 +145,7 @@ def _tail_probability(hits: int, draws: int, chance: float) -> float:
 
 
 def _binomial(trials: int, chance: float) -> tuple[list[float], float]:
-    """Probabilities of 0, 1, ... successes, and at most what is left out."""
+    """Return probabilities of 0, 1, ... successes, and a bound on the remainder."""
     odds = chance / (1 - chance)
     terms = [math.exp(trials * math.log1p(-chance))]
     for k in range(trials):
@@ -162,7 +161,7 @@ def _binomial(trials: int, chance: float) -> tuple[list[float], float]:
 def permutation_distribution(
     passes: Sequence[tuple[NDArray[np.float64], NDArray[np.intp]]], records: int
 ) -> HitDistribution:
-    """In every pass the record is at one uniform place, independent of other passes.
+    """Return the law if in every pass the record is at one independent uniform place.
 
     Args:
         passes: For every pass, what a use adds at most in each interval of places, and how many

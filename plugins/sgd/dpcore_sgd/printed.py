@@ -43,7 +43,7 @@ MISSING_ROOT = (
 
 
 def uses(records: int, steps: int, gamma: float) -> float:
-    """N: more uses of a record than this have probability gamma at most (Chernoff, all records)."""
+    """Return N: more uses of a record have probability <= gamma (Chernoff, all records)."""
     ratio = 3 * records * math.log(records / gamma) / steps
     return steps / records * (1 + max(math.sqrt(ratio), ratio))
 
@@ -51,7 +51,7 @@ def uses(records: int, steps: int, gamma: float) -> float:
 def printed_sensitivity(
     *, rate: float, kappa: float, label_bound: float, records: int, steps: int, gamma: float
 ) -> float:
-    """Theorem 2's Delta(gamma) as printed. It is no bound: `MISSING_ROOT` says why."""
+    """Return Theorem 2's Delta(gamma) as printed; it is no bound: `MISSING_ROOT` says why."""
     use_count = uses(records, steps, gamma)
     diameter = label_bound * kappa + kappa**2 * math.sqrt(rate * steps)
     # Products, as powers of huge numbers raise errors.
@@ -61,7 +61,10 @@ def printed_sensitivity(
 def corrected_sensitivity(
     *, rate: float, kappa: float, label_bound: float, steps: int, most: float
 ) -> float:
-    r""":math:`2\sqrt e\,\eta c(\kappa+\kappa^2\sqrt{\eta T})\sqrt{N(1+N)}` for at most N uses."""
+    r"""Return the corrected sensitivity for at most N uses of a record.
+
+    It is :math:`2\sqrt e\,\eta c(\kappa+\kappa^2\sqrt{\eta T})\sqrt{N(1+N)}`.
+    """
     diameter = label_bound * (kappa + kappa**2 * math.sqrt(rate * steps))
     return up(
         2 * math.sqrt(math.e) * rate * diameter * math.sqrt(most * (1 + most)), roundings=5000
@@ -69,12 +72,12 @@ def corrected_sensitivity(
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
-    r"""sigma/Delta of Algorithm 1: :math:`\sqrt{2\ln(2.5/\delta)}/\epsilon`."""
+    r"""Return sigma/Delta of Algorithm 1: :math:`\sqrt{2\ln(2.5/\delta)}/\epsilon`."""
     return math.sqrt(2 * math.log(2.5 / delta)) / epsilon
 
 
 def _describe_deviations(learner: Regression) -> str:
-    """Return what is not the paper's algorithm, or empty."""
+    """Describe what differs from the paper's algorithm; empty if nothing."""
     fields = {
         "order": ("with_replacement", learner.order),
         "clip": ("none", learner.clip),
@@ -106,7 +109,7 @@ class PrintedTheorem2(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """As printed, and why it is not a bound."""
+        """Return the sensitivity as printed, with the reason why it is no bound."""
         assert isinstance(learner, Regression)
         if not REPLACE_ONE.covers(adjacency):
             return Refused("the paper's neighbours have equally many records")
@@ -148,7 +151,7 @@ class CorrectedTheorem2(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Learner, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
-        """For Algorithm 1 exactly, and eta kappa^2 <= 1."""
+        """Return the claim for Algorithm 1 exactly, and eta kappa^2 <= 1."""
         assert isinstance(learner, Regression)
         if deviations := _describe_deviations(learner):
             return Refused(f"Algorithm 1 does not have {deviations}")

@@ -83,7 +83,7 @@ class Regression(OneShot):
     ridge: float = attrs.field(default=0.0, validator=non_negative)
 
     def resources(self, domain: Domain) -> tuple[int, int]:
-        """Features of all records, as they are made and as they are kept, and every step's rows."""
+        """Return bytes and operations: features as made and as kept, and every step's rows."""
         records, width = domain.at_most or 0, int(self.map(domain).width(domain))
         rows = (self.steps or 0) * self.batch or math.ceil(min(self.passes * records, 2.0**63))
         # A map that a field holds is counted once already, with what it takes to draw it.
@@ -92,16 +92,16 @@ class Regression(OneShot):
         return 8 * numbers, rows * width * (2 + self.block(width)) + records * drawing
 
     def map(self, domain: Domain) -> FeatureMap:
-        """The feature map in use."""
+        """Return the feature map in use."""
         return self.features or CosSin(count=_COUNT, bandwidth=math.sqrt(len(domain.columns)))
 
     def count(self, domain: Domain) -> int:
-        """T; needs the exact public number of records."""
+        """Return T; it needs the exact public number of records."""
         records = domain.records
         return self.steps or max(1, round(self.passes * records / self.batch))
 
     def step(self, public: Public) -> float:
-        r"""eta as given, or such that noise costs a prediction about 0.07 (1000/n)^{1/4} M.
+        r"""Return eta as given, or such that noise costs a prediction about 0.07 (1000/n)^{1/4} M.
 
         For p passes of gradients clipped at L, averaged with share s, and a target mu:
         :math:`\eta=0.07(1000/n)^{1/4}\mu M/(2L\kappa\,p\,s)`, at most :math:`1/(2\kappa^2)`. One
@@ -130,9 +130,7 @@ class Regression(OneShot):
         return float(min(rate, _LARGEST) / kappa**2)
 
     def diameter(self, public: Public) -> StepDiameter:
-        """Return what one use of a record at a step may do: all that the bounds read of this
-        learner.
-        """
+        """Return what bounds read of this learner: the effect of one use of a record at a step."""
         domain = public.domain
         kappa = self.map(domain).norm(domain)
         steps = self.count(domain)
@@ -151,13 +149,13 @@ class Regression(OneShot):
         )
 
     def block(self, width: int) -> int:
-        """Rows solved for at a time; with a ball, one step, so that projection is plain."""
+        """Return the rows solved for at a time; with a ball one step's, so that it can project."""
         if self.radius is not None:
             return self.batch
         return max(self.batch, 64 if width < 100 else 32 if width < 500 else 16)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """Return one: the coefficients, in l2, over an order of rows that the runtime draws."""
+        """Return one query: the coefficients, in l2, over an order that the runtime draws."""
         width = self.map(public.domain).width(public.domain)
         order = Order(kind=self.order, steps=self.count(public.domain) * self.batch)
         query = Query(name="coefficients", shape=(width,), distance=Distance.L2, sampling=order)
@@ -186,7 +184,7 @@ class Regression(OneShot):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """Return how far the noise moves coefficients and predictions."""
+        """Forecast the noise of coefficients and predictions."""
         if "coefficients" not in noise_distributions:
             return ()
         longest = self.map(public.domain).norm(public.domain)
@@ -195,9 +193,7 @@ class Regression(OneShot):
     def relative_half_width(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """Return the widest interval of a prediction as a proportion of the target's declared
-        range.
-        """
+        """Return the widest prediction interval as a proportion of the target's range."""
         labels = public.domain.labels
         if "coefficients" not in noise_distributions or not isinstance(labels, Range):
             return 0.0
@@ -207,7 +203,7 @@ class Regression(OneShot):
         return intervals.diameter / labels.half_width if isinstance(intervals, EvenNoise) else 0.0
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
-        """With error bars: the coefficients are released as they are."""
+        """Fit with intervals: the coefficients are released as they are."""
         model = self.assemble({name: answer.value for name, answer in answers.items()}, public)
         longest = self.map(public.domain).norm(public.domain)
         return attrs.evolve(
@@ -215,7 +211,7 @@ class Regression(OneShot):
         )
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """Return a linear model in the features."""
+        """Build the linear model in the features."""
         features = self.map(public.domain).draw(public.domain, public.randomness)
         coefficients = answers["coefficients"]
         return LinearModel(domain=public.domain, features=features, coefficients=coefficients)

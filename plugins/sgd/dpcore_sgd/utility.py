@@ -19,7 +19,7 @@ class Schedule(NamedTuple):
 
 
 def _check_smoothness(r: float, alpha: float) -> float:
-    """2r + alpha, once both are known to lie in their ranges."""
+    """Return 2r + alpha, after checking that both are in their ranges."""
     if not 0.5 < r <= 1:
         raise ParameterError("Theorem 1", "r in (1/2, 1]", "r", r)
     if not 0 < alpha <= 1:
@@ -28,7 +28,9 @@ def _check_smoothness(r: float, alpha: float) -> float:
 
 
 def schedule(records: int, r: float, alpha: float, *, small_steps: bool = True) -> Schedule:
-    r"""Theorem 1: :math:`\eta=n^{-1},T=n^{(2r+\alpha+1)/(2r+\alpha)}`, or larger steps,
+    r"""Return Theorem 1's schedule.
+
+    :math:`\eta=n^{-1},T=n^{(2r+\alpha+1)/(2r+\alpha)}`, or larger steps,
     :math:`\eta=n^{-2r/(2r+\alpha)},T=n^{(2r+1)/(2r+\alpha)}`;
     :math:`M=n^{(1+\alpha(2r-1))/(2r+\alpha)}`.
     """
@@ -42,13 +44,14 @@ def schedule(records: int, r: float, alpha: float, *, small_steps: bool = True) 
 
 
 def statistical_exponent(r: float, alpha: float) -> float:
-    """b = 2r/(2r + alpha): what descent without noise reaches."""
+    """Return b = 2r/(2r + alpha), the exponent of descent without noise."""
     return 2 * r / _check_smoothness(r, alpha)
 
 
 def privacy_exponent_printed(r: float, alpha: float) -> float:
-    """Return a as printed: (4r + 3 alpha - 4 - 2 r alpha)/(2r + alpha). True, and loose by a factor
-    M.
+    """Return a as printed: (4r + 3 alpha - 4 - 2 r alpha)/(2r + alpha).
+
+    It is true, and loose by a factor M.
     """
     return (4 * r + 3 * alpha - 4 - 2 * r * alpha) / _check_smoothness(r, alpha)
 
@@ -59,7 +62,7 @@ def privacy_exponent(r: float, alpha: float) -> float:
 
 
 def privacy_exponent_clipped(r: float, alpha: float) -> float:
-    """Return a with clipped gradients, whose reach does not grow: (4r + 2 alpha - 2)/(2r + alpha).
+    """Return a with clipped gradients, of constant bound: (4r + 2 alpha - 2)/(2r + alpha).
 
     Of the noise only: what clipping does to the fit is not part of Theorem 1.
     """
@@ -67,8 +70,10 @@ def privacy_exponent_clipped(r: float, alpha: float) -> float:
 
 
 def noise_error_printed(features: int, kappa: float, std: float, delta: float) -> float:
-    r"""Proposition 4.1: :math:`\kappa^2M\sigma^2(1+\sqrt{8\ln(1/\delta)/M})` bounds what noise
-    costs in mean square, with probability 1 - delta. True, and loose by a factor of about M."""
+    r"""Bound the mean squared cost of noise (Proposition 4.1), with probability 1 - delta.
+
+    :math:`\kappa^2M\sigma^2(1+\sqrt{8\ln(1/\delta)/M})` is true, and loose by a factor of about M.
+    """
     _positive(features=features, kappa=kappa, std=std)
     # Chi-square deviation of M coordinates, relative to its mean M sigma^2.
     room = 1 + math.sqrt(8 * math.log(1 / delta) / features)

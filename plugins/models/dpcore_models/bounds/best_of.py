@@ -37,7 +37,7 @@ class BestOfBound(SensitivityBound):
     def about(
         self, learner: BestOf, public: Public, adjacency: Adjacency, claims: Claims
     ) -> SensitivityBound | Refused:
-        """Return the same, with one bound for each candidate."""
+        """Return the bound with one bound chosen for each candidate."""
         bounds: list[SensitivityBound] = []
         for index, candidate in enumerate(learner.candidates):
             part = learner.part(public)
@@ -54,7 +54,7 @@ class BestOfBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: BestOf, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
-        """Refused: it is not known which bounds the candidates have."""
+        """Refuse: the candidates' bounds are not yet known."""
         return Refused("the candidates' bounds are chosen when a run is priced")
 
 
@@ -69,9 +69,7 @@ class CandidatesBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: BestOf, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
-        """Return the sensitivity of the candidate's own query; 1 in the maximum norm for the
-        choice.
-        """
+        """Return the sensitivity of a candidate's query, or of the choice (1 in max norm)."""
         if query.name == CHOICE:
             # A record that comes or goes moves all sums one way, at most 1 apart;
             # a replaced one may raise one candidate's sum and lower another's.
@@ -110,7 +108,7 @@ class _CandidateClaims:
 def _pick_bound(
     candidate: Learner, public: Public, adjacency: Adjacency, claims: Claims
 ) -> SensitivityBound | Refused:
-    """Return a candidate's first bound that claims something of each of its queries."""
+    """Return a candidate's first bound that makes a claim for each of its queries."""
     refusals = []
     for _, bound in claims.of_learner(candidate):
         settled_bound = _settle_bound(bound, candidate, public, adjacency, claims)
@@ -127,9 +125,7 @@ def _settle_bound(
     adjacency: Adjacency,
     claims: Claims,
 ) -> SensitivityBound | Refused:
-    """Return the bound made for this candidate, if it claims something of each query; else why
-    not.
-    """
+    """Return the bound made for this candidate if it covers each query; else the refusal."""
     if not bound.is_about(candidate):
         return Refused(f"{type(bound).__name__} is about another learner")
     if bound.withholds_count:

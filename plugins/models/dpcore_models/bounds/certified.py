@@ -18,10 +18,10 @@ class CertifiedLearner(Protocol):
         """Lam > 0 of the sum form."""
 
     def moves(self, domain: Domain) -> ByRelation:
-        """Return what one record moves the exact result by."""
+        """Return the movement of the exact result by one record."""
 
     def solver_error(self, domain: Domain) -> float:
-        """Return how far the computed result may lie from it; or infinity."""
+        """Return the largest distance of the computed from the exact result; maybe infinity."""
 
 
 @attrs.frozen(kw_only=True)
@@ -34,7 +34,7 @@ class CertifiedBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """Refuses where floating point cannot certify the minimiser on every dataset."""
+        """Refuse if floating point cannot certify the minimiser on every dataset."""
         assert isinstance(learner, CertifiedLearner)
         error = learner.solver_error(public.domain)
         # An infinite error would be added to the movement: a refusal says so in words.

@@ -33,7 +33,7 @@ EXACT = 2.0**53
 def integer_turns(
     frequencies: NDArray[np.float64], phases: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """V over B, in units of 2^-Q of which each is a whole number; shape (p + 1, N).
+    """Return V/B in whole multiples of 2^-Q; shape (p + 1, N).
 
     Args:
         frequencies: In turns, finite, shape (p, N). phases: In turns, shape (N,).
@@ -51,7 +51,7 @@ def integer_turns(
 
 
 def _unit(parts: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    """2^-Q, with room for the rounding of each part to a whole number of it."""
+    """Return 2^-Q, with room for the rounding of each part to a whole number of it."""
     largest = float((np.abs(parts) * weights).sum(axis=0).max(initial=0.0))
     # each part may grow by half a unit: sum(weights)/2 units, less than 2^52 for p < 2^26
     room = (EXACT - 0.5 * float(weights.sum())) * (1 - 2.0**-30)
@@ -60,7 +60,7 @@ def _unit(parts: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
 
 
 def integer_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """X of encoded rows next to a column of ones, shape (n, p + 1), in doubles."""
+    """Return X of encoded rows next to a column of ones, shape (n, p + 1), in doubles."""
     integers = np.empty((rows.shape[0], rows.shape[1] + 1))
     np.multiply(rows, 2.0**ROW_BITS, out=integers[:, :-1])
     np.rint(integers[:, :-1], out=integers[:, :-1])

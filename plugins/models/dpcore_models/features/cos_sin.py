@@ -62,15 +62,15 @@ class CosSin(FeatureMap):
     bandwidth: float = attrs.field(default=1.0, validator=positive)
 
     def width(self, domain: Domain) -> int:
-        """2 `count`: a cosine and a sine of each frequency."""
+        """Return 2 `count`: a cosine and a sine of each frequency."""
         return 2 * self.count
 
     def norm(self, domain: Domain) -> float:
-        """1, with room for rounding."""
+        """Return 1, with room for rounding."""
         return ROUNDING
 
     def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
-        """Frequencies from the Gaussian's spectrum."""
+        """Draw frequencies from the Gaussian's spectrum."""
         stream = randomness.stream("features")
         frequencies = gaussian_frequencies(stream, domain.width, self.count, self.bandwidth)
         return _CosSin(frequencies, Turns(frequencies, None))

@@ -64,15 +64,15 @@ class Cosines(FeatureMap):
     bandwidth: float = attrs.field(default=1.0, validator=positive)
 
     def width(self, domain: Domain) -> int:
-        """`count`: one cosine of each frequency."""
+        """Return `count`: one cosine of each frequency."""
         return self.count
 
     def norm(self, domain: Domain) -> float:
-        """1, with room for rounding."""
+        """Return 1, with room for rounding."""
         return ROUNDING
 
     def draw(self, domain: Domain, randomness: PublicRandomness) -> Features:
-        """Frequencies from the Gaussian's spectrum, phases uniform on [0, 2 pi)."""
+        """Draw frequencies from the Gaussian's spectrum, phases uniform on [0, 2 pi)."""
         stream = randomness.stream("features")
         frequencies = gaussian_frequencies(stream, domain.width, self.count, self.bandwidth)
         phases = shared(2 * math.pi * stream.uniform(self.count))

@@ -13,7 +13,9 @@ ROUNDING = up(1.0, roundings=5000)
 def gaussian_frequencies(
     stream: Stream, rows: int, columns: int, bandwidth: float
 ) -> NDArray[np.float64]:
-    """Frequencies of exp(-|x - y|^2 / (2 bandwidth^2)): N(0, 1/bandwidth^2), shape (rows, columns).
+    """Draw frequencies of exp(-|x - y|^2 / (2 bandwidth^2)): N(0, 1/bandwidth^2).
+
+    The array has shape (rows, columns).
 
     Read-only.
 
@@ -24,6 +26,6 @@ def gaussian_frequencies(
 
 
 def shared(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The array, read-only: models of one run may share it."""
+    """Make an array read-only: models of one run may share it."""
     array.flags.writeable = False
     return array

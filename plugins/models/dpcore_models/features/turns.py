@@ -45,7 +45,7 @@ _CHUNK = 32768  # numbers at a time: few calls, and what they need stays in a co
 
 
 def cosines(turns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """cos(2 pi t) of every entry, in place, within `ERROR` for finite |t|; and back again.
+    """Replace every t by cos(2 pi t), within `ERROR` for finite |t|, and return the array.
 
     Args:
         turns: Contiguous, in either order; overwritten.
@@ -74,7 +74,7 @@ def cosines(turns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def sines(turns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """sin(2 pi t), in place, within `ERROR`: the cosine a quarter of a turn earlier.
+    """Replace every t by sin(2 pi t), within `ERROR`: the cosine a quarter turn earlier.
 
     The quarter is taken off the reduced angle, which rounds by at most u/2, or 3.2 u in the sine.
     """
@@ -103,11 +103,11 @@ class Turns:
 
     @property
     def matrix(self) -> NDArray[np.float64]:
-        """What `integer_rows` are multiplied by, exactly; shape (p + 1, N)."""
+        """The exact factor of `integer_rows`; shape (p + 1, N)."""
         return self._turn_matrix
 
     def at(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turns of all waves at encoded rows, shape (n, N)."""
+        """Return the turns of all waves at encoded rows, shape (n, N)."""
         return integer_rows(rows) @ self._turn_matrix
 
     def blocks(self, rows: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:

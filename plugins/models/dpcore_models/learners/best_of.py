@@ -42,7 +42,7 @@ _ROWS = 4096
 
 
 def _require_candidates(instance: Any, attribute: Any, value: tuple[Learner, ...]) -> None:
-    """At least two learners that publish models, which can score."""
+    """Validate the candidates: at least two learners that publish models with scores."""
     if len(value) < 2 or not all(isinstance(candidate, Learner) for candidate in value):
         names = [type(candidate).__name__ for candidate in value]
         raise ParameterError(
@@ -124,7 +124,7 @@ class BestOf(Learner):
         return tuple({name for learner in self.candidates for name in learner.cut_columns(domain)})
 
     def part(self, public: Public) -> Public:
-        """Return what a candidate knows: its own fraction of the budget."""
+        """Return the public facts for a candidate, with its own fraction of the budget."""
         if public.mu is None:
             return public
         candidate_fraction = (1 - self.share) / len(self.candidates)
@@ -133,9 +133,7 @@ class BestOf(Learner):
         return attrs.evolve(public, mu=public.mu * math.sqrt(candidate_fraction))
 
     def own(self, query: Query, public: Public) -> tuple[int, Query]:
-        """Return the candidate that a query of the fits belongs to, counted from 0, and its own
-        query.
-        """
+        """Return the index of the candidate that a query belongs to, and its own query."""
         # Only two splits: the candidate's own name may hold points, as where choices are nested.
         _, number, name = query.name.split(".", 2)
         index = int(number) - 1
@@ -145,7 +143,7 @@ class BestOf(Learner):
         return index, attrs.evolve(candidate_query, distance=query.distance, args=query.args)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """Return all that the candidates may ask, and `choice` once."""
+        """Return all queries that the candidates may ask, and `choice` once."""
         fit_queries: list[Query] = []
         candidate_fraction = (1 - self.share) / len(self.candidates)
         for number, candidate in enumerate(self.candidates, start=1):
@@ -173,7 +171,7 @@ class BestOf(Learner):
         )
 
     def start(self, public: Public) -> _State:
-        """The state in which the first candidate that asks anything is about to ask."""
+        """Return the state before the first query of the first candidate with one."""
         state = _State(
             public=public,
             plan={query.name: query for query in self.queries(public)},
@@ -183,7 +181,7 @@ class BestOf(Learner):
         return self._advance(state)
 
     def _advance(self, state: _State) -> _State:
-        """With the models of candidates that have no more to ask, and the next one started."""
+        """Fit the candidates that are finished, and start the next one."""
         while len(state.models) < len(self.candidates):
             candidate = self.candidates[len(state.models)]
             if candidate.ask(state.inner) is not None:
@@ -195,7 +193,7 @@ class BestOf(Learner):
         return state
 
     def ask(self, state: _State) -> Query | None:
-        """The candidate's ask; after the last one's, the choice."""
+        """Return the current candidate's query; after the last candidate's, the choice."""
         if state.chosen is not None:
             return None
         number = len(state.models)
@@ -274,7 +272,7 @@ class ChosenModel(ShownModel):
 
 
 def _require_scorers(models: tuple[Published, ...]) -> tuple[_Fitted, ...]:
-    """Models ready to be scored.
+    """Check that models can score, and wrap them.
 
     Raises:
         ContractError: one of them cannot score encoded columns.

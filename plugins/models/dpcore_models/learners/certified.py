@@ -44,13 +44,13 @@ class CertifiedRegression(FeatureRegression):
         return Taper.at_most(domain.at_most)
 
     def moves(self, domain: Domain) -> ByRelation:
-        """Return what one record moves the published minimiser by, were it exact."""
+        """Return the movement of the published minimiser by one record, were it exact."""
         # The minimiser's norm at the most records that are computed: what the weight may scale.
         problem, taper = self.problem(domain), self.taper(domain)
         return taper.moves(problem.moves(), problem.norm(taper.records))
 
     def solver_error(self, domain: Domain) -> float:
-        """Return the public tolerance, or infinity where none is reached on every dataset."""
+        """Return the public tolerance, or infinity if none is attained on every dataset."""
         problem = self.problem(domain)
         # Which route runs is a matter of public facts, so
         # that the bound knows the tolerance of the right one.

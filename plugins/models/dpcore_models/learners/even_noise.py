@@ -34,32 +34,30 @@ class EvenNoise(NoiseIntervals):
     rounding: float = 0.0
 
     def coefficients(self, width: int) -> NDArray[np.float64]:
-        """s for every coefficient, shape (width,)."""
+        """Return s for every coefficient, shape (width,)."""
         return np.full(width, self.std)
 
     def scores(self, phi: NDArray[np.float64]) -> NDArray[np.float64]:
-        """s times the length of each row."""
+        """Return s times the length of each row."""
         return np.asarray(self.std * np.linalg.norm(phi, axis=1))
 
     def degrees(self, width: int) -> int:
-        """Return one for each coefficient: their noise is independent."""
+        """Return `width`: the coefficients have independent noise."""
         return width
 
     @property
     def diameter(self) -> float:
-        """How far a prediction's bar goes on either side at most, at 95 %."""
+        """The half-width of a prediction's interval at most, at 95 %."""
         return NormalDist().inv_cdf(0.975) * self.std * self.longest
 
     def describe(self) -> str:
-        """Known before any record is read."""
+        """Describe the half-widths; they are known before any record is read."""
         half, cutoff = in_digits(NormalDist().inv_cdf(0.975) * self.std), in_digits(self.diameter)
         return f"coefficients +- {half} each, predictions +- {cutoff} at most"
 
 
 def even_noise(noise_distribution: NoiseDistribution | None, longest: float) -> NoiseIntervals:
-    """Intervals of coefficients that were released themselves, by the distribution of the noise on
-    each.
-    """
+    """Return intervals of released coefficients, from the noise distribution of each."""
     # Sums of normal noise are normal; for other laws no bar of a prediction is stated.
     if not isinstance(noise_distribution, NormalDistribution):
         return NoIntervals(reason="they are stated for normal noise alone (mechanism gaussian)")

@@ -22,15 +22,14 @@ LOSS_UNIT = -30
 
 
 def require_clip(instance: Any, attribute: Any, value: float) -> None:
-    """A validator: a number in (0, 1]."""
+    """Validate a number in (0, 1]."""
     positive(instance, attribute, value)
     if value > 1:
         raise ParameterError("best_of", "a clip in (0, 1]", attribute.name, value)
 
 
 def total_loss(model: ScoringModel, records: Records, domain: Domain, clip: float) -> int:
-    """PRIVATE: return the exact sum of a model's losses, in units of 2^-30, each of its record
-    only.
+    """PRIVATE: sum a model's losses exactly, in units of 2^-30, each from its own record.
 
     A score that is no finite number, or that fails, is the largest loss.
 

@@ -31,21 +31,20 @@ class FeatureRegression(OneShot):
     features: FeatureMap
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """Return one: the coefficients, in l2; it reads rows where they are fewer than the
-        features.
-        """
+        """Return one query: the coefficients, in l2; it reads rows if they are fewer."""
         width = self.features.width(public.domain)
         reads = Reads.ROWS if self.wide(public.domain) else self.narrow_reads
         return (Query(name="coefficients", shape=(width,), distance=Distance.L2, reads=reads),)
 
     def wide(self, domain: Domain) -> bool:
-        """Return whether there are surely more features than records, by public facts only: sums of
-        products of features are more numbers than the rows then."""
+        """Return whether features surely outnumber records, by public facts only.
+
+        Then the sums of products of features are more numbers than the rows.
+        """
         return domain.at_most is not None and domain.at_most < self.features.width(domain)
 
     def folded(self, records: Records, public: Public, *, kept: bool = False) -> FoldedRows:
-        """PRIVATE: return the records' features and labels as integers, seen by exact sums over
-        blocks.
+        """PRIVATE: return the records as integers, of which only exact sums over blocks are seen.
 
         Args:
             kept: Whether many sums follow one another.
@@ -69,7 +68,7 @@ class FeatureRegression(OneShot):
     def forecast(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> tuple[str, ...]:
-        """Return how far the noise moves coefficients and predictions."""
+        """Forecast the noise of coefficients and predictions."""
         if "coefficients" not in noise_distributions:
             return ()
         # Noise moves a prediction by at most its length times a row's, which is public.
@@ -79,9 +78,7 @@ class FeatureRegression(OneShot):
     def relative_half_width(
         self, public: Public, noise_distributions: Mapping[str, NoiseDistribution]
     ) -> float:
-        """Return the widest interval of a prediction as a proportion of the target's declared
-        range.
-        """
+        """Return the widest prediction interval as a proportion of the target's range."""
         labels = public.domain.labels
         if "coefficients" not in noise_distributions or not isinstance(labels, Range):
             return 0.0
@@ -91,7 +88,7 @@ class FeatureRegression(OneShot):
         return intervals.diameter / labels.half_width if isinstance(intervals, EvenNoise) else 0.0
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
-        """With error bars: coefficients are released as they are."""
+        """Fit with intervals: coefficients are released as they are."""
         model = self.assemble({name: answer.value for name, answer in answers.items()}, public)
         longest = self.features.norm(public.domain)
         return attrs.evolve(
@@ -99,7 +96,7 @@ class FeatureRegression(OneShot):
         )
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
-        """Return a linear model in the features."""
+        """Build the linear model in the features."""
         return LinearModel(
             domain=public.domain,
             features=self.features.drawn(public.domain, public.randomness),

@@ -19,7 +19,7 @@ _MOST_PATTERNS = 1 << 14
 
 
 def block_by_block(workload: Workload, factors: tuple[int, ...]) -> int:
-    """Return a bound on the squared distance: every block at its own most distant pattern."""
+    """Bound the squared distance by the largest of every block separately."""
     sizes = workload.sizes
     return 2 * sum(
         factor**2
@@ -32,9 +32,7 @@ def block_by_block(workload: Workload, factors: tuple[int, ...]) -> int:
 
 
 def size_by_size(workload: Workload, factors: tuple[int, ...]) -> int | None:
-    """Return a bound on the squared distance by how many columns of each size agree; None if too
-    many.
-    """
+    """Bound the squared distance by how many columns of each size agree; None if too many."""
     largest: dict[Subset, int] = {}
     for subset, factor in zip(workload.subsets, factors, strict=True):
         kind = workload.shape(subset)
@@ -73,9 +71,7 @@ def _products(kind: Subset, numbers: Counter[int], agreeing: dict[int, int]) -> 
 
 
 def _largest_opposite(shape: Subset) -> int:
-    """Return the largest of minus the inner product of two records in a block, over all
-    patterns.
-    """
+    """Return the largest negated inner product of two records in a block, over all patterns."""
     patterns = itertools.product((False, True), repeat=len(shape))
     return max(
         -math.prod(size * (size * equal - 1) for size, equal in zip(shape, pattern, strict=True))

@@ -49,7 +49,7 @@ class CellTables:
 
     @property
     def size(self) -> int:
-        """How many cells all tables have."""
+        """The number of cells of all tables."""
         return sum(self._cells(table) for table in self.tables)
 
     def _cells(self, columns: Sequence[int]) -> int:
@@ -64,7 +64,7 @@ class CellTables:
                 yield (subset, rigid), tuple(i for i in closed if i not in subset)
 
     def _precisions(self) -> dict[Residual, float]:
-        """Of every residual, one over its variance at unit noise; infinite of a public total."""
+        """Return every residual's precision at unit noise; infinite for a public total."""
         precisions: dict[Residual, float] = {}
         for table, factor in zip(self.tables, self.factors, strict=True):
             for residual, summed in self._residuals(table):
@@ -75,7 +75,7 @@ class CellTables:
         return precisions
 
     def estimates(self, counts: Sequence[Table], total: float | None) -> tuple[Table, ...]:
-        """Least squares estimates of all tables.
+        """Compute least squares estimates of all tables.
 
         Args:
             counts: Of every table, of its shape along the last axes.
@@ -97,7 +97,7 @@ class CellTables:
         return tuple(self._table(table, blocks) for table in self.tables)
 
     def _table(self, table: Subset, blocks: dict[Residual, Table]) -> Table:
-        """Return one table: each residual, spread over the columns that it sums over."""
+        """Assemble a table: each residual, spread over the columns that it sums over."""
         cells = np.zeros(tuple(self.sizes[i] for i in table))
         for residual, summed in self._residuals(table):
             block = blocks[residual]
@@ -122,9 +122,7 @@ class CellTables:
         )
 
     def largest_errors(self) -> Table:
-        """Return how far estimates of every table move at most, where each answer moves by its
-        factor.
-        """
+        """Bound the error of every table's estimates if each answer errs by its factor."""
         precisions = self._precisions()
         moves: dict[Residual, float] = {}
         for table, factor in zip(self.tables, self.factors, strict=True):
@@ -149,7 +147,7 @@ class CellTables:
 def joint_half_widths(
     tables: CellTables, distribution: NoiseDistribution, miss: float
 ) -> tuple[float, ...]:
-    """Of the estimates of every table's cells, all together; infinite where not simulated.
+    """Return joint half-widths of all tables' estimated cells; infinite if not simulated.
 
     Args:
         distribution: Of the noise, before the factors.

@@ -43,7 +43,7 @@ _NARROW = 64.0  # steps of a width, from which on the normal distribution serves
 def joint_half_width(
     sample: Callable[[Stream, int], NDArray[np.float64]], miss: float, draws: int
 ) -> float:
-    """w with P(error <= w) >= 1 - miss, by draws of the error; infinite if they are too few.
+    """Simulate w with P(error <= w) >= 1 - miss; infinite if there are too few draws.
 
     Args:
         sample: So many draws of the largest error, in units of its interval, from the stream.
@@ -65,7 +65,7 @@ def simulated_half_width(
     distribution: NoiseDistribution | None,
     miss: float,
 ) -> float:
-    """Return the same for independent noise of one law; infinite where it cannot be simulated.
+    """Return the same for independent noise of one law; infinite if it cannot be simulated.
 
     That is where the law is none of those drawn here, or the miss so small that it would take more
     than some seconds: other intervals, of each number by itself, hold all the same.
@@ -93,7 +93,7 @@ def can_simulate(distribution: NoiseDistribution | None) -> bool:
 def noises(
     distribution: NoiseDistribution | None, stream: Stream, shape: tuple[int, int]
 ) -> NDArray[np.float64]:
-    """Independent draws of a law.
+    """Draw independent noise of a law.
 
     Raises:
         TypeError: it is neither a Laplace nor a Gaussian law.
@@ -118,7 +118,7 @@ def noises(
 
 
 def _narrow_gaussian(steps: float, uniform: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a discrete Gaussian by its own weights."""
+    """Draw from a discrete Gaussian by its own weights."""
     cutoff = math.ceil(12 * steps) + 2
     values = np.arange(-cutoff, cutoff + 1)
     weights = np.exp(-0.5 * (values / steps) ** 2)
@@ -128,9 +128,7 @@ def _narrow_gaussian(steps: float, uniform: NDArray[np.float64]) -> NDArray[np.f
 
 
 def _rank(miss: float, draws: int) -> int:
-    """Return the least r with P(Bin(draws, 1 - miss) >= r) <= 2^-20; draws + 1 where there is
-    none.
-    """
+    """Return the least r with P(Bin(draws, 1 - miss) >= r) <= 2^-20; draws + 1 if none."""
     from scipy.special import betainc
 
     # By the normal approximation at first, then up or down by the exact tail.

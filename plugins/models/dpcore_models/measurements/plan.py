@@ -36,12 +36,12 @@ class Plan:
 
     @cached_property
     def length(self) -> float:
-        """What a record that comes or goes adds, rounded up."""
+        """The length of one record's contribution, rounded up."""
         return _root(self.residuals.squared_length)
 
     @cached_property
     def distance(self) -> float:
-        """What a replaced record moves, one that starts or ceases to count among them."""
+        """The movement by a replaced record, or one that starts or ceases to count."""
         largest = max(self.residuals.longest_squared_distance, self.residuals.squared_length)
         return _root(largest)
 
@@ -53,7 +53,7 @@ class Plan:
     def half_widths(
         self, noise_distribution: NoiseDistribution | None, miss: float
     ) -> NDArray[np.float64]:
-        """Of the cells of every table, so that all cells of all tables hold together."""
+        """Return half-widths of every table's cells; all cells of all tables hold together."""
         workload = self.residuals.workload
         if noise_distribution is None:
             return np.full(len(workload.tables), math.inf)
@@ -81,7 +81,7 @@ class Plan:
 def laplace_sums(
     deviations: NDArray[np.float64], largest: NDArray[np.float64], miss: float
 ) -> NDArray[np.float64]:
-    r"""Return how far sums of independent Laplace noises lie from 0 at most, but for a probability.
+    r"""Bound sums of independent Laplace noises, but for a probability of `miss`.
 
     Of noises of scale :math:`c_i\le m`, :math:`E e^{\lambda X}=\prod1/(1-\lambda^2c_i^2)\le
     (1-\lambda^2m^2)^{-V/2m^2}`, V the variance, as -log(1 - x) is convex and 0 at 0.
@@ -97,9 +97,7 @@ def laplace_sums(
 
 
 def of_unit_width(noise_distribution: NoiseDistribution) -> NoiseDistribution:
-    """Return the distribution of noise as a multiple of its standard deviation: normal where the
-    grid is fine.
-    """
+    """Scale a noise law to standard deviation 1; it is normal if the grid is fine."""
     if (
         isinstance(noise_distribution, NormalDistribution)
         and noise_distribution.width >= FINE * noise_distribution.step
@@ -112,9 +110,7 @@ def of_unit_width(noise_distribution: NoiseDistribution) -> NoiseDistribution:
 
 
 def _root(squared: int) -> float:
-    """Return the length of a number of squared units, rounded up; exact as a float up to 2^53
-    units.
-    """
+    """Return the square root in units, rounded up; exact as a float up to 2^53 units."""
     return up(math.ldexp(math.isqrt(squared - 1) + 1, -PLACES), roundings=1) if squared else 0.0
 
 
@@ -144,8 +140,9 @@ def plan(
 
 @lru_cache(maxsize=32)
 def joint_width(residuals: Residuals, distribution: NoiseDistribution, miss: float) -> float:
-    """Return how many standard deviations all cells of all tables lie from the truth at most, by
-    their joint distribution; infinite where that is not simulated.
+    """Return the joint half-width of all cells, in standard deviations.
+
+    It is infinite if it is not simulated.
 
     Args:
         distribution: Of the noise of every whole number, of standard deviation 1 (`of_unit_width`).

@@ -60,7 +60,7 @@ class Residuals:
 
     @property
     def size(self) -> int:
-        """How many whole numbers a record adds."""
+        """The number of integers that a record adds."""
         return self.workload.offsets[-1]
 
     @property
@@ -85,9 +85,7 @@ class Residuals:
         )
 
     def worst_agreement(self) -> frozenset[int] | None:
-        """Return the columns in which the most distant two records agree; None where there are too
-        many.
-        """
+        """Return the columns in which the two most distant records agree; None if too many."""
         columns = sorted({i for subset in self.workload.subsets for i in subset})
         if len(columns) > MOST_EXACT:
             return None
@@ -123,7 +121,7 @@ class Residuals:
         return min(bound for bound in bounds if bound is not None)
 
     def noise(self, width: float) -> NDArray[np.float64]:
-        """s_A^2 of every subset, in counts, where each whole number has noise of `width` units."""
+        """Return s_A^2 of every subset, in counts, if each integer has noise of `width` units."""
         return np.array(
             [
                 (width / (factor * self.workload.cells(subset))) ** 2
@@ -164,7 +162,7 @@ class Residuals:
         total: float | None,
         tables: tuple[Subset, ...] | None = None,
     ) -> tuple[NDArray[np.float64], ...]:
-        """Every table, least squares from all that was released: shapes of the workload's tables.
+        """Estimate every table by least squares from all released sums.
 
         Args:
             released: The sums with their noise, in units, along the last axis.
@@ -187,7 +185,7 @@ class Residuals:
     def _table(
         self, table: Subset, blocks: Mapping[Subset, NDArray[np.float64]]
     ) -> NDArray[np.float64]:
-        """Return one table: each residual of its columns, spread over the columns that it lacks."""
+        """Assemble a table: each residual of its columns, spread over those that it lacks."""
         workload, sizes = self.workload, self.workload.sizes
         varying = tuple(i for i in table if sizes[i] > 1)
         cells: NDArray[np.float64] = np.zeros(workload.shape(varying))
@@ -201,8 +199,7 @@ class Residuals:
         return cells.reshape((*cells.shape[: cells.ndim - len(varying)], *workload.shape(table)))
 
     def coefficients(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Of every table: the sum of sizes of the coefficients that make one of its cells, and the
-        largest of them."""
+        """Return the sum and the largest of the absolute coefficients of a cell, by table."""
         sums, largest = [], []
         index = {subset: number for number, subset in enumerate(self.workload.subsets)}
         for table in self.workload.varying:

@@ -59,7 +59,7 @@ class Tree:
 
     @property
     def size(self) -> int:
-        """How many nodes are measured."""
+        """The number of measured nodes."""
         return sum(self.counts)
 
     @property
@@ -72,7 +72,7 @@ class Tree:
         return np.vstack(rows)
 
     def cell_estimates(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Least squares: of measured values, shape (..., size), the cells. Shape (..., cells)."""
+        """Estimate the cells by least squares: measured (..., size) to (..., cells)."""
         ends = np.cumsum(self.counts)[:-1]
         levels = np.split(np.asarray(values, dtype=np.float64), ends, axis=-1)
         weight = self.parts[0] / PARTS
@@ -94,7 +94,7 @@ class Tree:
         return np.asarray(nodes)
 
     def variances(self, workload: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of sums of cells, shape (queries, cells), at unit noise. Shape (queries,)."""
+        """Return the variance at unit noise of sums of cells (queries, cells). Shape (queries,)."""
         known = np.full(self.cells, (self.parts[0] / PARTS) ** -2)
         coefficients, remaining = workload, np.zeros(len(workload))
         for branch, part in zip(self.branches, self.parts[1:], strict=True):
@@ -109,9 +109,7 @@ class Tree:
 
 
 def best_tree(workload: NDArray[np.float64]) -> Tree:
-    """Return the tree of the search above with the least variance of a workload, (queries,
-    cells).
-    """
+    """Search for the tree with the least variance of a workload of shape (queries, cells)."""
     queries, cells = workload.shape
     # Spread by the golden ratio, so that the sample has no rhythm in common with a tree.
     places = np.unique((np.arange(_SAMPLE) * _GOLDEN * queries).astype(np.intp) % queries)
@@ -157,5 +155,5 @@ def _moved_parts(parts: tuple[int, ...], step: int) -> list[tuple[int, ...]]:
 
 
 def _even_parts(levels: int) -> tuple[int, ...]:
-    """Equal weights, as nearly as 64ths allow."""
+    """Split the weight as equally over levels as 64ths allow."""
     return tuple(PARTS * (level + 1) // levels - PARTS * level // levels for level in range(levels))

@@ -45,7 +45,7 @@ class Workload:
 
     @cached_property
     def subsets(self) -> tuple[Subset, ...]:
-        """What is measured: all subsets of the tables, without the empty one if n is public."""
+        """The measured subsets: all subsets of the tables, without the empty one if n is public."""
         closure = {
             subset
             for table in self.varying
@@ -77,12 +77,12 @@ class Workload:
         return tuple(self.sizes[i] for i in subset)
 
     def cells(self, subset: Subset) -> int:
-        """Return how many numbers a subset's block has."""
+        """Return the number of entries of a subset's block."""
         return math.prod(self.shape(subset))
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """Where every subset's block begins, and where the last one ends."""
+        """The start of every subset's block, and the end of the last one."""
         return tuple(itertools.accumulate(map(self.cells, self.subsets), initial=0))
 
     @cached_property
@@ -94,7 +94,7 @@ class Workload:
 
     @cached_property
     def table_cells(self) -> NDArray[np.float64]:
-        """How many cells every table has."""
+        """The number of cells of every table."""
         return np.array([float(self.cells(table)) for table in self.varying])
 
     def published(self, table: Subset) -> tuple[slice, ...]:
@@ -103,7 +103,7 @@ class Workload:
 
     @cached_property
     def answers(self) -> int:
-        """How many cells all tables publish together."""
+        """The number of cells that all tables publish together."""
         return sum(math.prod(side.stop for side in self.published(table)) for table in self.tables)
 
     @cached_property
@@ -127,13 +127,13 @@ class Workload:
         return np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp), np.array(values)
 
     def variances(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """V_M of every table, from s_A^2 of every subset."""
+        """Return V_M of every table, from s_A^2 of every subset."""
         rows, columns, values = self.shares
         sums = np.bincount(columns, weights=values * noise[rows], minlength=len(self.tables))
         return sums.astype(np.float64)
 
     def costs(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """v_A, what a unit of s_A^2 adds to the weighted sum of all cells' variances."""
+        """Return v_A, the coefficient of s_A^2 in the weighted sum of all cells' variances."""
         rows, columns, values = self.shares
         per_table = weights * self.table_cells
         sums = np.bincount(rows, weights=values * per_table[columns], minlength=len(self.subsets))

@@ -32,7 +32,7 @@ class Solved:
     recent: tuple[NDArray[Any], ...] = ()
 
     def after(self, value: NDArray[Any]) -> "Solved":
-        """With the estimate that the next answer gives, as `recent[0]`, of its shape."""
+        """Append the estimate that the next answer gives, as `recent[0]`, of its shape."""
         earlier = zip(self.bands[1:], self.recent, strict=False)
         remainder = np.asarray(value) - sum(weight * estimate for weight, estimate in earlier)
         estimates = (remainder / self.bands[0], *self.recent)
@@ -40,7 +40,7 @@ class Solved:
 
 
 def solved(bands: Sequence[int], values: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
-    """K^-1 y: the estimates of all sums from all answers, in order. Shape (asks, *shape)."""
+    """Solve K x = y: estimate all sums from all answers, in order. Shape (asks, *shape)."""
     state, estimates = Solved(tuple(bands)), []
     for value in values:
         state = state.after(value)
@@ -49,8 +49,7 @@ def solved(bands: Sequence[int], values: Sequence[NDArray[Any]]) -> NDArray[np.f
 
 
 def square_root_bands(count: int, bits: int = 6) -> tuple[int, ...]:
-    r"""Return the banded square root of running totals: :math:`\binom{2i}i/4^i` in units of
-    2^-bits.
+    r"""Return bands of the square root of prefix sums: :math:`\binom{2i}i/4^i` in 2^-bits.
 
     Integers only decide, so that every machine has the same. Source: Fichtenberger, Henzinger &
     Upadhyay (2023), arXiv:2202.11205; with bands Kalinin & Lampert (2024), arXiv:2405.13763.

@@ -25,16 +25,15 @@ class Certified(ABC):
 
     @abstractmethod
     def moves(self) -> ByRelation:
-        """Return what one record moves the minimiser by, in l2."""
+        """Return the movement of the minimiser by one record, in l2."""
 
     @abstractmethod
     def norm(self, records: int) -> float:
-        """Return a bound on the minimiser's norm for at most `records` records."""
+        """Bound the minimiser's norm for at most `records` records."""
 
     @abstractmethod
     def error(self, records: int, width: int) -> float:
-        """Return what `solve` reaches on every dataset of at most `records` rows, from the
-        minimiser.
+        """Bound the distance of `solve` from the minimiser, for up to `records` rows.
 
         Infinity represents an error at which no claim would be worth making.
         """
@@ -53,7 +52,7 @@ class Certified(ABC):
 
     @abstractmethod
     def folded_error(self, records: int, width: int) -> float:
-        """Return what `solve_folded` reaches, as `error`."""
+        """Bound the distance of `solve_folded`, as `error` does for `solve`."""
 
     @abstractmethod
     def solve_folded(self, rows: FoldedRows, tolerance: float) -> NDArray[np.float64]:

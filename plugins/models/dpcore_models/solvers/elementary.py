@@ -14,7 +14,7 @@ _LN2 = (0.693147180369123816490, 1.90821492927058770002e-10)  # high part: 21 ze
 
 
 def falling_exp(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    r""":math:`e^{-t}` of numbers t >= 0, to a few units in the last place; 0 from t = 740 on.
+    r"""Compute :math:`e^{-t}` for t >= 0, to a few units in the last place; 0 from t = 740 on.
 
     t = k ln 2 - s with |s| <= ln(2)/2, and 14 terms of the series of e^s by Horner's scheme, whose
     rest is below 5e-18.
@@ -35,7 +35,7 @@ def falling_exp(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def half_tanh(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    r""":math:`\tanh(s/2)=(1-e^{-s})/(1+e^{-s})`, odd to the last bit."""
+    r"""Compute :math:`\tanh(s/2)=(1-e^{-s})/(1+e^{-s})`, odd to the last bit."""
     decay = falling_exp(np.abs(scores))
     # Evaluated at |s|, so that the value at -s is exactly the negative.
     return np.asarray(np.copysign((1 - decay) / (1 + decay), scores))

@@ -65,9 +65,7 @@ class FoldedHuber:
     clip: float
 
     def noise(self, records: int, width: int, length: float) -> float:
-        """Return what a computed gradient, or a gradient step, errs by at a point of at most this
-        norm.
-        """
+        """Bound the error of a gradient, or a gradient step, at a point of at most this norm."""
         kappa, lam = self.kappa, self.total_regularization
         # Items 1 to 4 of the errors above, in that order;
         # then the ridge term and a gradient step's own.
@@ -78,8 +76,7 @@ class FoldedHuber:
         return up(point + scores + pull_error + gamma(3) * lam * length + step, roundings=5000)
 
     def minimise(self, rows: FoldedRows, tolerance: float, longest: float) -> NDArray[np.float64]:
-        """Return the minimiser to within `tolerance`, which is at least four times the noise over
-        Lam.
+        """Find the minimiser to within `tolerance`, at least four times the noise over Lam.
 
         Args:
             longest: A bound on the minimiser's norm.
@@ -115,7 +112,7 @@ class _Direction(NamedTuple):
 
     @classmethod
     def of(cls, vector: NDArray[np.float64], row_exponent: int) -> _Direction:
-        """Step 1: a public vector, cut into two limbs of integers."""
+        """Split a public vector into two limbs of integers (step 1)."""
         largest = math.frexp(float(np.max(np.abs(vector), initial=0.0)))[1]
         half = _half(vector.size)
         # Every |c_j| < 2^E and sqrt(d) <= 2^h: the places of item 1.
@@ -127,7 +124,7 @@ class _Direction(NamedTuple):
         return cls(limbs, row_exponent - places, row_exponent - finer)
 
     def scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """PRIVATE: of integer rows, shape (n,): step 2."""
+        """PRIVATE: score integer rows, shape (n,) (step 2)."""
         products = rows @ self.limbs
         with np.errstate(under="ignore"):
             first, second = (
@@ -150,7 +147,7 @@ class _Residuals:
 
 
 def _pulls(residuals: _Residuals, unit: int, exponent: int, block: WholeRows) -> Folded:
-    """Steps 3 and 4: the data's part of a gradient."""
+    """Compute the data's part of a gradient (steps 3 and 4)."""
     clipped = np.clip(residuals.of(block), -residuals.clip, residuals.clip)
     integers = np.rint(np.ldexp(clipped, -unit))
     upper = np.rint(np.ldexp(integers, -_HALF))
@@ -241,9 +238,7 @@ class _Point:
         return up(steepest, roundings=5000)
 
     def newton(self, nearest: float) -> _Point:
-        """Return one Newton step: in full if no certificate was as small, else near the line's
-        minimum.
-        """
+        """Take a Newton step: in full if its certificate is smaller, else by line search."""
         direction = self._direction()
         full = self.evaluate_at(self.coefficients + direction)
         # Near the minimum the active set is right and one full step ends the search.
@@ -253,7 +248,7 @@ class _Point:
         return self.evaluate_at(self.coefficients + self._stride(direction) * direction)
 
     def _direction(self) -> NDArray[np.float64]:
-        """Minus the gradient by (active Gram + Lam), or by L where Cholesky breaks down."""
+        """Return -gradient / (active Gram + Lam), or -gradient / L if Cholesky breaks down."""
         width, exponent = self.coefficients.size, 2 * self.rows.units.row_exponent
         zero = (Exact.zeros((width, width), exponent),)
         (total,) = self.rows.fold(partial(_active, self.residuals, exponent), zero)
@@ -268,7 +263,7 @@ class _Point:
         return -np.asarray(scipy.linalg.cho_solve(factor, self.gradient, check_finite=False))
 
     def _stride(self, direction: NDArray[np.float64]) -> float:
-        """About where the objective is least along `direction`: its derivative increases."""
+        """Minimise the objective along `direction` by a line search, 16 strides a pass."""
         # Sixteen strides a pass, since a pass over the records costs far more than the strides do.
         strides, low, high = _STRIDES, (0.0, float(self.gradient @ direction)), None
         for _ in range(_LINES):

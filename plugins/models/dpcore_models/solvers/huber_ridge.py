@@ -47,18 +47,17 @@ class HuberRidge(Certified):
     clip: float
 
     def moves(self) -> ByRelation:
-        """T6(b)'s movements of the exact minimiser in l2, for each relation."""
+        """Return T6(b)'s movements of the exact minimiser in l2, for each relation."""
         return huber_ridge(self.kappa, self.label_bound, self.clip, self.total_regularization)
 
     def norm(self, records: int) -> float:
-        """Return a bound on the minimiser's norm for at most `records` records."""
+        """Bound the minimiser's norm for at most `records` records."""
         return huber_ridge_norm(
             self.kappa, self.label_bound, self.clip, self.total_regularization, records
         )
 
     def noise(self, records: int, width: int, length: float) -> float:
-        r"""Return what a computed gradient, or a gradient step, errs by at a point of at most this
-        norm.
+        r"""Bound the error of a gradient, or a gradient step, at a point of at most this norm.
 
         A residual errs by gamma_{d+1} (kappa |c| + M), and clipping does not stretch that; the sum
         of n pulls of at most kappa B errs by gamma_depth of their sum; a step of 1/L rounds its
@@ -71,7 +70,7 @@ class HuberRidge(Certified):
         return up(residuals + pull_error + gamma(3) * lam * length + step, roundings=5000)
 
     def error(self, records: int, width: int) -> float:
-        r"""Eight times the noise, over Lam.
+        r"""Return eight times the noise, over Lam.
 
         The gradient steps start at a point within X = `norm` of the minimiser, itself at most X
         long, and, being non-expansive up to noise, stay within max(X, noise/Lam) of it. Infinity
@@ -92,11 +91,11 @@ class HuberRidge(Certified):
         return up(tolerance / lam, roundings=5000) if tolerance <= one_record else math.inf
 
     def folded_error(self, records: int, width: int) -> float:
-        """As `error`, with the noise of sums in integers."""
+        """Return the same as `error`, with the noise of sums in integers."""
         return self._error(records, partial(self._folded_problem.noise, records, width))
 
     def solve_folded(self, rows: FoldedRows, tolerance: float) -> NDArray[np.float64]:
-        """As `Certified.solve_folded`: a few passes over the records for each step."""
+        """Solve as `Certified.solve_folded`: by a few passes over the records for each step."""
         return self._folded_problem.minimise(rows, tolerance, self.norm(len(rows)))
 
     @property
@@ -111,7 +110,7 @@ class HuberRidge(Certified):
     def solve(
         self, features: NDArray[np.float64], labels: NDArray[np.float64], tolerance: float
     ) -> NDArray[np.float64]:
-        """Newton's method, then gradient steps; below `error` the search may not end.
+        """Minimise by Newton's method, then gradient steps; below `error` it may not end.
 
         Raises:
             CertificateError: something is not finite, which no dataset of a domain makes it.
@@ -140,9 +139,7 @@ def distance_to_minimiser(
     labels: NDArray[np.float64],
     coefficients: NDArray[np.float64],
 ) -> float:
-    """Return the certificate: how far `coefficients` can be from the minimiser, rounding
-    included.
-    """
+    """Return the certificate: a bound on the distance to the minimiser, with rounding."""
     return _Point.evaluate(problem, features, labels, coefficients).distance
 
 
@@ -196,9 +193,7 @@ class _Point:
         return up(steepest, roundings=5000)
 
     def newton(self, nearest: float) -> "_Point":
-        """Return one Newton step: in full if no certificate was as small, else to the line's
-        minimum.
-        """
+        """Take a Newton step: in full if its certificate is smaller, else by line search."""
         direction = self._direction()
         full = self.evaluate_at(self.coefficients + direction)
         # Than the latest is not enough: steps that raise the objective could cycle.
@@ -207,7 +202,7 @@ class _Point:
         return self.evaluate_at(self.coefficients + self._stride(direction) * direction)
 
     def _direction(self) -> NDArray[np.float64]:
-        """Minus the gradient by (active Gram + Lam), or by L where Cholesky breaks down."""
+        """Return -gradient / (active Gram + Lam), or -gradient / L if Cholesky breaks down."""
         lam = self.problem.total_regularization
         # The Hessian of the quadratic piece that the point lies on.
         active = self.features[np.abs(self.residuals) < self.problem.clip]
@@ -225,7 +220,7 @@ class _Point:
             return -self.gradient / self.curvature
 
     def _stride(self, direction: NDArray[np.float64]) -> float:
-        """Where the objective is least along `direction`: a root of its increasing derivative."""
+        """Minimise the objective along `direction`: find the root of its increasing derivative."""
         lam, clip = self.problem.total_regularization, self.problem.clip
         steps = self.features @ direction
         inner_product, square = float(self.coefficients @ direction), float(direction @ direction)

@@ -79,7 +79,7 @@ class ShortRows:
         return above(self.label_bound) - PLACES
 
     def integers(self, features: NDArray[Any], labels: NDArray[np.float64]) -> WholeRows:
-        """PRIVATE: steps 1 and 2, of each record only.
+        """PRIVATE: convert each record to integers by itself (steps 1 and 2).
 
         Args:
             features: Shape (n, d). labels: Shape (n,).
@@ -124,15 +124,13 @@ class FoldedRows:
         return len(self.records)
 
     def fold(self, part: Callable[[WholeRows], Folded], zero: Folded) -> Folded:
-        """Return the sum over all records of what `part` makes of a block's integers; pure,
-        additive.
-        """
+        """Sum `part` of every block's integers; it must be pure and additive."""
         # Every part is a pure function of one block, so that blocks may run anywhere, in any order.
         fold_block = partial(_fold_block, self.features, self.units, self.kept, part)
         return self.records.fold(fold_block, zero, BLOCK)
 
     def sums(self) -> Sums:
-        """Products of features, and of features and labels: one pass."""
+        """Sum products of features, and of features and labels, in one pass."""
         units, width = self.units, self.units.width
         square_exponent, mixed_exponent = (
             2 * units.row_exponent,
@@ -156,7 +154,7 @@ def _fold_block(
     part: Callable[[WholeRows], Folded],
     block: Records,
 ) -> Folded:
-    """Return what a block adds."""
+    """Return a block's part of the sum."""
 
     def integers() -> WholeRows:
         return units.integers(row_by_row(features, block.features, units.width), block.labels)
@@ -169,6 +167,6 @@ def _fold_block(
 
 
 def _products(square_exponent: int, mixed_exponent: int, block: WholeRows) -> Folded:
-    """Step 3."""
+    """Compute products of integers (step 3)."""
     gram = Exact.of(block.rows.T @ block.rows, square_exponent)
     return gram, Exact.of(block.rows.T @ block.labels, mixed_exponent)

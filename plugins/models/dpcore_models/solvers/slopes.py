@@ -9,11 +9,11 @@ Floats = NDArray[np.float64]
 
 
 def square(scores: Floats, labels: Floats) -> tuple[Floats, Floats]:
-    """Of half the squared residual; the second derivative is at most 1."""
+    """Return the derivatives of half the squared residual; the second is at most 1."""
     return scores - labels, np.ones(len(scores))
 
 
 def logistic(scores: Floats, labels: Floats) -> tuple[Floats, Floats]:
-    """Of the logistic loss, of labels -1 and 1; the second derivative is at most 1/4."""
+    """Return the derivatives of the logistic loss for labels -1 and 1; the second is <= 1/4."""
     halves = half_tanh(scores)
     return (halves - labels) / 2, (1 - halves * halves) / 4

@@ -18,7 +18,7 @@ _SMALLEST, _LARGEST = 1e-60, 1e60
 
 
 def depth(records: int) -> int:
-    """Roundings behind any one entry of a blocked sum over `records` rows."""
+    """Count the roundings behind one entry of a blocked sum over `records` rows."""
     # Additions within a block, and one for each block.
     return min(records, BLOCK) + -(-records // BLOCK)
 
@@ -29,13 +29,13 @@ def plain(*values: float) -> bool:
 
 
 def blocks(records: int) -> Iterator[slice]:
-    """Slices of at most `BLOCK` rows that cover all of them, in order."""
+    """Yield slices of at most `BLOCK` rows that cover all of them, in order."""
     for start in range(0, records, BLOCK):
         yield slice(start, start + BLOCK)
 
 
 def pull(features: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    r""":math:`\sum_i w_i\phi_i`, shape (d,); errs by at most gamma_depth sum |w_i| |phi_i|."""
+    r"""Compute :math:`\sum_i w_i\phi_i`, shape (d,); error <= gamma_depth sum |w_i| |phi_i|."""
     total = np.zeros(features.shape[1])
     for rows in blocks(features.shape[0]):
         total += features[rows].T @ weights[rows]
@@ -43,7 +43,7 @@ def pull(features: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray
 
 
 def gram(features: NDArray[np.float64]) -> NDArray[np.float64]:
-    r""":math:`\sum_i\phi_i\phi_i^T`, shape (d, d); Frobenius error gamma_depth sum |phi_i|^2."""
+    r"""Compute :math:`\sum_i\phi_i\phi_i^T` (d, d); Frobenius error gamma_depth sum |phi_i|^2."""
     total = np.zeros((features.shape[1], features.shape[1]))
     for rows in blocks(features.shape[0]):
         total += features[rows].T @ features[rows]
@@ -51,8 +51,7 @@ def gram(features: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def norm(vector: NDArray[np.float64]) -> float:
-    """Return the l2 norm to a relative error of at most 4 u, whatever the scale; infinite or NaN if
-    it is.
+    """Compute the l2 norm to a relative error of 4 u at any scale; infinite or NaN if it is.
 
     Entries are scaled by the largest one; squares are summed exactly and rounded once.
     """

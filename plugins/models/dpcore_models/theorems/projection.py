@@ -6,7 +6,7 @@ from dpcore.errors import ParameterError
 
 
 def ball_diameter(radius: float) -> float:
-    r"""T1: under *any* adjacency, any map followed by projection on a ball moves by at most 2R.
+    r"""Bound a projection on a ball (T1): under *any* adjacency it moves by at most 2R.
 
     Proof: two points of a ball of radius R. Since 0 is in the ball too, the bound covers 0 as the
     fallback for a failed computation. It cannot be sharpened for least-squares interpolation: two

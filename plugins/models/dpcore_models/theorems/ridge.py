@@ -13,8 +13,9 @@ from dpcore.rounding import up
 
 
 def ridge_norm(kappa: float, label_bound: float, regularization: float) -> float:
-    r"""T3: :math:`\|c\|\le M\tau(\lambda)`, tau = 1/(2 sqrt(lam)) if lam <= kappa^2, else
-    kappa/(kappa^2 + lam).
+    r"""Bound ridge's norm (T3): :math:`\|c\|\le M\tau(\lambda)`.
+
+    tau = 1/(2 sqrt(lam)) if lam <= kappa^2, else kappa/(kappa^2 + lam).
 
     Proof: c = Phi^*(Phi Phi^* + Lam)^{-1} y, and s/(s^2 + Lam) over singular values s <= kappa
     sqrt(m) times |y| <= M sqrt(m). Attained by m copies of a point with |phi|^2 = lam.
@@ -35,7 +36,9 @@ def ridge_norm(kappa: float, label_bound: float, regularization: float) -> float
 def ridge_add_remove(
     kappa: float, label_bound: float, total_regularization: float, records: int
 ) -> float:
-    r"""T5, closed form: adding one record to at most `records` moves sum-form ridge by at most
+    r"""Bound the movement of sum-form ridge by adding one record (T5, closed form).
+
+    If it is added to at most `records`, ridge moves by at most
 
     .. math:: M\left[t+\sqrt{n}\min\left(\tfrac{3\sqrt3}{16}\frac{\kappa^2}{\Lambda^{3/2}},
               \frac1{2\sqrt\Lambda}\right)\right]
@@ -60,7 +63,7 @@ def ridge_add_remove(
 def ridge_replace_one(
     kappa: float, label_bound: float, regularization: float, records: int
 ) -> float:
-    r"""T4: replacing one of m records moves the coefficients in l2 by at most
+    r"""Bound the movement of ridge by replacing one of m records (T4), in l2, by
 
     .. math:: \min\left\{\frac{\kappa M}{m\lambda}(2+\kappa\tau(\lambda)),\ 2M\tau(\lambda),\
               2\,S_{add}(m-1,m\lambda)\right\}.

@@ -30,7 +30,7 @@ def _movement(gradient: float, total_regularization: float) -> float:
 def ball_ridge_add_remove(
     kappa: float, label_bound: float, total_regularization: float, radius: float
 ) -> float:
-    r"""T6(a): adding or removing one record moves ball-constrained ridge by at most
+    r"""Bound ball-constrained ridge (T6(a)): adding or removing a record moves it by at most
 
     .. math:: \min(2R,\ \kappa(M+\kappa R)/\Lambda).
 
@@ -50,7 +50,7 @@ def ball_ridge_add_remove(
 def ball_ridge_replace_one(
     kappa: float, label_bound: float, total_regularization: float, radius: float
 ) -> float:
-    r"""T6(a): replacing one record moves ball-constrained ridge by at most
+    r"""Bound ball-constrained ridge (T6(a)): replacing one record moves it by at most
 
     .. math:: \min(2R,\ \kappa(2M+\kappa R)/\Lambda).
 
@@ -70,7 +70,7 @@ def ball_ridge_replace_one(
 def ball_ridge_replace_label(
     kappa: float, label_bound: float, total_regularization: float, radius: float
 ) -> float:
-    r"""T6(a), features fixed: changing one label moves it by at most min(2R, 2 kappa M/Lam).
+    r"""Bound ball-constrained ridge (T6(a)): changing one label moves it by min(2R, 2 kappa M/Lam).
 
     Proof: the changed gradient is phi (z - y), whatever c'.
 
@@ -84,7 +84,7 @@ def ball_ridge_replace_label(
 
 
 def huber_ridge_add_remove(kappa: float, clip: float, total_regularization: float) -> float:
-    r"""T6(b): adding or removing one record moves Huber ridge by at most kappa B/Lam.
+    r"""Bound Huber ridge (T6(b)): adding or removing a record moves it by at most kappa B/Lam.
 
     Proof: one record's gradient is phi clip(phi . c' - y, -B, B). No label bound is needed.
 
@@ -96,7 +96,7 @@ def huber_ridge_add_remove(kappa: float, clip: float, total_regularization: floa
 
 
 def huber_ridge_replace_one(kappa: float, clip: float, total_regularization: float) -> float:
-    r"""T6(b): replacing one record moves Huber ridge by at most 2 kappa B/Lam.
+    r"""Bound Huber ridge (T6(b)): replacing one record moves it by at most 2 kappa B/Lam.
 
     Proof: two gradients, each of norm at most kappa B.
 
@@ -110,7 +110,7 @@ def huber_ridge_replace_one(kappa: float, clip: float, total_regularization: flo
 def huber_ridge_replace_label(
     kappa: float, label_bound: float, clip: float, total_regularization: float
 ) -> float:
-    r"""T6(b), features fixed: changing one label moves it by at most 2 kappa min(B, M)/Lam.
+    r"""Bound Huber ridge (T6(b)): one label moves it by at most 2 kappa min(B, M)/Lam.
 
     Proof: the changed gradient is phi times a difference of two clipped residuals; clipping keeps
     them within 2B of each other, and, being 1-Lipschitz, within the labels' 2M.
@@ -128,7 +128,7 @@ def huber_ridge_replace_label(
 def huber_ridge(
     kappa: float, label_bound: float, clip: float, total_regularization: float
 ) -> ByRelation:
-    """T6(b)'s movements for all three relations, in l2 (or the kernel's norm)."""
+    """Return T6(b)'s movements for all three relations, in l2 (or the kernel's norm)."""
     return ByRelation(
         add_remove=huber_ridge_add_remove(kappa, clip, total_regularization),
         replace_one=huber_ridge_replace_one(kappa, clip, total_regularization),
@@ -139,8 +139,10 @@ def huber_ridge(
 def huber_ridge_norm(
     kappa: float, label_bound: float, clip: float, total_regularization: float, records: int
 ) -> float:
-    r"""Huber ridge on at most n records is no longer than
-    :math:`\min(n\kappa B/\Lambda,\ \sqrt{n P/\Lambda})`, P = M^2/4 if B >= M/2, else B (M - B).
+    r"""Bound the norm of Huber ridge on at most n records.
+
+    It is at most :math:`\min(n\kappa B/\Lambda,\ \sqrt{n P/\Lambda})`, P = M^2/4 if B >= M/2,
+    else B (M - B).
 
     Proof: Lam c is minus a sum of n gradients of norm at most kappa B. Multiplied by c, each is
     -p clip(p - y, -B, B) with p = phi . c: positive only if y lies beyond p, and then at most

@@ -54,12 +54,12 @@ def ridge_add_remove_exact(
 
 
 def moved(g: float, k: float, total_regularization: float, records: int) -> float:
-    """Return what one pair of lengths attains, for labels of size 1."""
+    """Return the movement that a pair of lengths attains, for labels of size 1."""
     denominator = g + total_regularization
     return k / (denominator + k * k) * (1 + k * math.sqrt(records * g) / denominator)
 
 
 def _longest(kappa: float, total_regularization: float) -> float:
-    """Of k/(Lam + k^2)."""
+    """Return the largest value of k/(Lam + k^2)."""
     k = min(kappa, math.sqrt(total_regularization))
     return k / (total_regularization + k * k)

@@ -36,15 +36,13 @@ class Taper:
 
     @classmethod
     def at_most(cls, records: int | None) -> "Taper":
-        """For a public upper bound on the number of records, or for none."""
+        """Build for a public upper bound on the number of records, or for none."""
         if records is None:
             return cls(records=UNLIMITED_ZERO, full=UNLIMITED_FULL)
         return cls(records=records, full=records)
 
     def weight(self, records: int) -> float:
-        """Return the weight w(n) of a result on n records, in [0, 1]; linear between the two
-        limits.
-        """
+        """Return the weight w(n) in [0, 1] of a result on n records; linear between the limits."""
         if records <= self.full:
             return 1.0
         if records >= self.records:
@@ -67,7 +65,7 @@ class Taper:
         )
 
     def cost(self, norm: float, *, membership: bool) -> float:
-        """Return what it adds to the movement of statistics of at most this norm; rounded up.
+        """Return the taper's addition to the movement of statistics up to this norm; rounded up.
 
         Args:
             membership: Whether the number of records may differ. If not, all that is left is the

@@ -95,7 +95,7 @@ class Marginals(Statistic):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """The counted unit: records."""
+        """The counted unit, which is always records."""
         return "records"
 
     def norm(self, public: Public) -> Distance:
