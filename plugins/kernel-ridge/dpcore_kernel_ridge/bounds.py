@@ -47,7 +47,7 @@ def lemma_2(kappa: float, label_bound: float, regularization: float, records: in
 
 
 def _refusal(problem: Problem, adjacency: Adjacency) -> Refused | None:
-    """Why neither bound holds, if so."""
+    """Return why neither bound holds; None if they do."""
     if not REPLACE_ONE.covers(adjacency):
         # The mean form divides by m: where m is private,
         # the objective itself moves with membership.
@@ -70,7 +70,7 @@ class KernelRidgeReplaceOne(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """At the exact number of records; refuses add/remove, whose n is private."""
+        """Return the claim at the exact number of records; refuse add/remove: n is private."""
         assert isinstance(learner, KernelRidge)
         problem = learner.problem(public.domain)
         if refusal := _refusal(problem, adjacency):
@@ -97,7 +97,7 @@ class Lemma2(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """As T4, and refuses lam > 1, where the lemma does not speak."""
+        """Return the claim, as T4 does; refuse lam > 1, which the lemma excludes."""
         assert isinstance(learner, KernelRidge)
         # The printed number holds, so that the claim is the worst case and not merely conditional.
         return _claim_lemma_2(learner.problem(public.domain), adjacency)
@@ -115,7 +115,7 @@ class Proposition1(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """Lemma 2's number, refuted for what it is used for."""
+        """Return Lemma 2's number, marked as refuted for its use here."""
         assert isinstance(learner, KernelRidge)
         claim = _claim_lemma_2(learner.problem(public.domain), adjacency)
         if isinstance(claim, Refused):

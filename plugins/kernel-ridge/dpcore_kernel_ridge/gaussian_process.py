@@ -39,7 +39,7 @@ class _Path:
         self.kept = 0
 
     def value(self, point: NDArray[np.float64], xi: float) -> float:
-        """G(x) given every earlier value, where `xi` is a fresh standard normal draw."""
+        """Return G(x) given every earlier value; `xi` is a fresh standard normal draw."""
         query, n = self._query, self.kept
         # row = L^-1 k(x), for the points that already determine the path
         row = np.empty(0)
@@ -82,7 +82,7 @@ def _grown(array: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 
 
 class _ProcessOracle(Oracle):
-    """f + noise_std (G + nugget), with one path G for the oracle's whole life."""
+    """Return sigma above, rounded up: the noise has covariance sigma^2 (K + tau)."""
 
     def __init__(
         self, query: FunctionQuery, function: Expansion, noise_std: float, noise: Stream
@@ -157,7 +157,7 @@ class GaussianProcess(OneNoise):
     def event(
         self, query: Query, sensitivity: Sensitivity, moved: float | None = None
     ) -> GaussianEvent:
-        """Return a Gaussian of mu = 1/noise_multiplier, rounded up, for all questions together."""
+        """Return one Gaussian event for all questions: mu = 1/noise_multiplier, rounded up."""
         function_query(query, self)
         mu = up(1.0, roundings=20) / self.noise_multiplier
         return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)

@@ -58,7 +58,7 @@ class KernelHuberRidge(KernelLearner):
     clip: float = attrs.field(validator=positive)
 
     def problem(self, domain: Domain) -> HuberProblem:
-        """Return what is public of the minimisation."""
+        """Return the public facts of the minimisation."""
         kernel = self.kernel_in_force
         return HuberProblem(
             kappa=kernel.norm(domain),
@@ -69,7 +69,7 @@ class KernelHuberRidge(KernelLearner):
         )
 
     def moves(self, domain: Domain) -> ByRelation:
-        """T6(b)'s movements of the exact minimiser in the kernel's norm, for each relation."""
+        """Return T6(b)'s movements of the exact minimiser in the kernel's norm, by relation."""
         problem = self.problem(domain)
         return huber_ridge(problem.kappa, problem.label_bound, self.clip, self.total_regularization)
 
@@ -116,7 +116,7 @@ class KernelHuberRidgeBound(CertifiedBound):
     def sensitivity(
         self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """Refuses without a public limit on the number of records, or where that is too large."""
+        """Refuse if there is no public limit on the number of records, or it is too large."""
         # Checked before `super`, whose error would be that of zero records.
         if public.domain.at_most is None:
             return Refused(

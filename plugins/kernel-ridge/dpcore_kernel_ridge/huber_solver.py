@@ -69,7 +69,7 @@ class HuberProblem:
         return self.clip / self.total_regularization
 
     def curvature(self, records: int) -> float:
-        """L: above the largest eigenvalue of K + Lam."""
+        """Bound L, the largest eigenvalue of K + Lam, from above."""
         return up(records * self.kappa * self.kappa + self.total_regularization, roundings=5000)
 
     def noise(self, records: int) -> float:
@@ -95,7 +95,7 @@ class HuberProblem:
         return up(gradients + self.kappa * records * UNIT * self.box, roundings=5000)
 
     def left(self, records: int) -> float:
-        """Return what the steps may leave of the first term."""
+        """Bound what the steps may leave of the first term."""
         return max(self.rounding(records), _FRACTION * self.kappa * self.box)
 
     def steps(self, records: int) -> int:

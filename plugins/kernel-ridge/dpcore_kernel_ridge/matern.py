@@ -35,7 +35,7 @@ class MaternKernel(UnitKernel):
 
     @abstractmethod
     def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """K at the distances t >= 0."""
+        """Evaluate K at the distances t >= 0."""
 
     def error(self, domain: Domain) -> float:
         """(p + 16) u: |t K'(t)| is at most 0.61, so that a relative error in t stays small.
@@ -48,7 +48,7 @@ class MaternKernel(UnitKernel):
     def __call__(
         self, left: NDArray[np.float64], right: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """By distances of the rows themselves."""
+        """Evaluate the kernel by distances of the rows themselves."""
         # from differences: |x|^2 - 2 x.y + |y|^2 would cancel where rows are close
         return self.at(
             scipy.spatial.distance.cdist(left, right) * (math.sqrt(self.twice) / self.bandwidth)
@@ -62,7 +62,7 @@ class ExponentialKernel(MaternKernel):
     twice: ClassVar[int] = 1
 
     def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """K = exp(-t) at distances t >= 0."""
+        """Evaluate K = exp(-t) at distances t >= 0."""
         return np.exp(-t)
 
 
@@ -73,7 +73,7 @@ class Matern32Kernel(MaternKernel):
     twice: ClassVar[int] = 3
 
     def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """K = (1 + t) exp(-t) at distances t >= 0."""
+        """Evaluate K = (1 + t) exp(-t) at distances t >= 0."""
         return (1 + t) * np.exp(-t)
 
 
@@ -84,5 +84,5 @@ class Matern52Kernel(MaternKernel):
     twice: ClassVar[int] = 5
 
     def at(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """K = (1 + t + t^2/3) exp(-t) at distances t >= 0."""
+        """Evaluate K = (1 + t + t^2/3) exp(-t) at distances t >= 0."""
         return (1 + t + t * t / 3) * np.exp(-t)

@@ -30,5 +30,5 @@ class OneNoise(Interactive):
         return MOST_POINTS
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
-        """This mechanism with noise_multiplier = scale, in its own unit."""
+        """Return this mechanism with noise_multiplier = scale, in its own unit."""
         return attrs.evolve(self, noise_multiplier=scale)

@@ -46,7 +46,7 @@ class OneScalar(OneNoise):
     source: ClassVar[str] = "Nie & Wang (2017), Proposition 1 (as printed)"
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
-        """Return what the paper claims.
+        """Return the event that the paper claims.
 
         Raises:
             NoClaimError: the bound is not marked as refuted, so that this could become a guarantee.

@@ -84,7 +84,7 @@ class PerQuery(Interactive):
         return self.questions
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "PerQuery":
-        """This mechanism with noise_multiplier = scale, in units of Delta_q."""
+        """Return this mechanism with noise_multiplier = scale, in units of Delta_q."""
         return attrs.evolve(self, noise_multiplier=scale)
 
     def event(self, query: Query, sensitivity: Sensitivity, moved: float | None = None) -> Event:
@@ -129,5 +129,5 @@ class PerQuery(Interactive):
 
 
 def one_answer(query: Query) -> Query:
-    """Return one value of the function, as a query of its own."""
+    """Return the query for one value of the function."""
     return Query(name=query.name, shape=(1,), distance=Distance.L2)

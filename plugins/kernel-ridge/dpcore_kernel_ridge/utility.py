@@ -12,13 +12,13 @@ from dpcore.errors import ParameterError
 
 
 def regularization_2(records: int, smoothness: float) -> float:
-    r"""Theorem 2's choice of lam for m records: :math:`\lambda=m^{-2/\min(4,3+2r)}`."""
+    r"""Return Theorem 2's choice of lam for m records: :math:`\lambda=m^{-2/\min(4,3+2r)}`."""
     need_positive("regularization_2", records=records, smoothness=smoothness)
     return math.pow(records, -2 / min(4, 3 + 2 * smoothness))
 
 
 def rate_2(smoothness: float) -> float:
-    r"""Theorem 2's exponent of 1/m: :math:`\min(1/2,4r/(3+2r))`."""
+    r"""Return Theorem 2's exponent of 1/m: :math:`\min(1/2,4r/(3+2r))`."""
     need_positive("rate_2", smoothness=smoothness)
     return min(0.5, 4 * smoothness / (3 + 2 * smoothness))
 
@@ -26,7 +26,7 @@ def rate_2(smoothness: float) -> float:
 def constant_2_printed(
     kappa: float, label_bound: float, epsilon: float, smoothness: float, source_norm: float
 ) -> float:
-    """Theorem 2's constant as printed; its last term lacks the factor 1 + 2 epsilon."""
+    """Return Theorem 2's constant as printed; its last term lacks the factor 1 + 2 epsilon."""
     private, sample, approximation = _terms(kappa, label_bound, epsilon, smoothness, source_norm)
     return private + sample + approximation
 
