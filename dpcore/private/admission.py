@@ -66,7 +66,10 @@ def require_apart(domain: Domain, private: Any, public: Mapping[str, Any]) -> No
 
 
 def _file_of(domain: Domain, records: Any) -> Path | None:
-    """Where records are read from; None of a table in memory, which may have such a column."""
+    """Return the file from which records are read; None for a table in memory.
+
+    A table may have a column called `path`.
+    """
     source = records.open(domain, refuse=True) if isinstance(records, DeclaredSource) else records
     return getattr(source, "path", None) if isinstance(source, Source) else None
 

@@ -58,7 +58,7 @@ class PersonCodes:
     persons: int
 
     def only(self, mask: NDArray[np.bool_] | None) -> "PersonCodes":
-        """Without the places where `mask` is not true; all of them if there is none.
+        """Keep only the places where `mask` is true; all of them if there is no mask.
 
         Raises:
             SourceError: it is about another number of places.
@@ -91,7 +91,7 @@ class Bounding:
         self._places = self._merged_count = self._candidate_count = 0
 
     def add(self, column: Any) -> None:
-        """The next records, by the cells of their person's column."""
+        """Add the next records, by the cells of their person's column."""
         codes = self._number_persons(persons(column))
         # Words belong to places in the source, so that the cut into blocks changes no tag.
         tags = self._tags.at(self._places, codes.size)
@@ -126,7 +126,7 @@ class Bounding:
         return self._places
 
     def person_codes(self, places: int) -> PersonCodes:
-        """Which records the run uses, and whose they are, once all `places` were added.
+        """Return the records in use and their persons, once all `places` were added.
 
         Raises:
             ContractError: an engine has read other records than these.

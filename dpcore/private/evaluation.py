@@ -43,8 +43,10 @@ PRIVATE, CONSTANT, WITHOUT_NOISE = "private", "constant", "without noise"
 def _typical_label(
     domain: Domain, train: Records | EngineRecords
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return what a constant predictor says, and proportions of classes (none of a number); behind
-    an engine of labels rounded to 2^-30 of M."""
+    """Return a constant predictor's label, and proportions of classes (none for a number).
+
+    Behind an engine it is a mean of labels rounded to 2^-30 of M.
+    """
     # Records in memory say their own summary. An engine only folds exact sums: labels are rounded.
     if isinstance(train, Records) and not domain.classes:
         return domain.labels.typical(train.labels), np.zeros(0)
@@ -63,7 +65,7 @@ def _typical_label(
 
 
 def _label_totals(domain: Domain, block: Records) -> tuple[Exact]:
-    """The sum of a block's labels, or how often each class is in it."""
+    """Sum a block's labels, or count each class in it."""
     if not domain.classes:
         units = np.rint(np.ldexp(block.labels / domain.label_bound, -_PLACES)).astype(np.int64)
         return (Exact.of([int(units.sum())], _PLACES),)
@@ -99,11 +101,11 @@ def evaluate(
 def evaluation(
     plan: Plan, outcome: Outcome, metrics: Mapping[str, Metric], groups: Groups | None = None
 ) -> Evaluation:
-    """Hold-out metrics of each private model, the same learner without noise, and the constant.
+    """Evaluate on the hold-out each private model, the same without noise, and the constant.
 
-    The constant is the training mean; or the most frequent class, with the classes' shares as its
-    probabilities. Neither it nor the model without noise is private. The errors of a function are
-    those of stand-ins for its oracle (see above), never charged.
+    The constant is the training mean; or the most frequent class, with the proportions of classes
+    as its probabilities. Neither it nor the model without noise is private. The errors of a
+    function are those of stand-ins for its oracle (see above), never charged.
 
     Args:
         metrics: By name.
@@ -189,8 +191,10 @@ def _collect_inputs(
     model: Model,
     holdout: HoldOut,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """PRIVATE: return what metrics need of a model, and of the same without noise: numbers of every
-    record, made of its cells batch by batch."""
+    """PRIVATE: return the inputs of metrics for a model, and for the same without noise.
+
+    They are numbers of every record, made of its cells batch by batch.
+    """
     scheduled, kind = release.scheduled, kind_of(release.scheduled)
     # Predictions only suffice: even a function's stand-ins give those.
     if not any(
@@ -214,9 +218,7 @@ def _batch_inputs(
     noiseless: Model,
     table: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """PRIVATE: return what metrics need of a batch of records: of the model, and of it without
-    noise.
-    """
+    """PRIVATE: return the inputs of metrics for a batch of records, with and without noise."""
     domain = scheduled.part
     inputs: tuple[dict[str, Any], ...] = ({}, {})
     distribution_metric = _first(metrics, "needs_distribution")
@@ -268,9 +270,7 @@ def _join_batches(batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _law(
     scheduled: Scheduled, model: Model, noiseless: Model, table: Mapping[str, Any], metric: str
 ) -> ScoreDistribution:
-    """PRIVATE: return the law of scores, by what the noise on the model's only answer does to
-    them.
-    """
+    """PRIVATE: return the law of scores that follows from the noise on the model's only answer."""
     domain = scheduled.part
     (planned_query, *further_queries) = scheduled.queries.values()
     noise_distribution = planned_query.noise_distribution

@@ -36,7 +36,7 @@ class Predictor:
     guarantee: Guarantee
 
     def ask(self, table: Table) -> NDArray[Any]:
-        """Predictions in the file's units, clipped to the label range, shape (n,).
+        """Return predictions in the file's units, clipped to the label range, shape (n,).
 
         Points are mapped into the domain as records are. Asking one again repeats its answer.
 
@@ -126,7 +126,7 @@ def open_oracle(
 def collect_answers(
     release: IsolatedRelease, conversation: Conversation
 ) -> tuple[tuple[Answer, ...], Rebuild]:
-    """Return one answer that holds all of them: rows of (encoded point, centred prediction)."""
+    """Return one answer that holds all: rows of (encoded point, centred prediction)."""
     assert conversation.points is not None, "a function is asked about points"
     # The points travel with the answers, so that a published run can be replayed without its
     # file.
@@ -141,13 +141,13 @@ def collect_answers(
 
 
 def fit_without_noise(release: IsolatedRelease, conversation: Conversation) -> None:
-    """None: a function has no model without noise that could be published."""
+    """Return None: a function has no model without noise that could be published."""
 
 
 def predict_holdout(
     release: IsolatedRelease, conversation: Conversation, model: Model, holdout: HoldOut
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Answers of stand-in oracles on the hold-out, and the exact function there, shape (n,)."""
+    """Return answers of stand-in oracles on the hold-out, and the exact function, shape (n,)."""
     scheduled = cast(FunctionRelease, release.scheduled)
     function, domain, batch_size = (
         fit_function(release, conversation),

@@ -27,11 +27,11 @@ class HoldOut(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """Return its number of records."""
+        """Return the number of records in the hold-out."""
 
     @abstractmethod
     def batches(self) -> Iterator[Batch]:
-        """Return all of it, in the same batches whenever it is read."""
+        """Yield the whole hold-out, in the same batches at every reading."""
 
     def __repr__(self) -> str:
         return "HoldOut(private)"
@@ -118,9 +118,7 @@ class KeptPart(Part):
         return True
 
     def batches(self) -> Iterator[Columns]:
-        """Yield the first time from the part itself, which is copied to disk; then from that
-        copy.
-        """
+        """Yield the part itself the first time, and copy it to disk; later yield the copy."""
         if self._is_complete:
             for place, size in self._places:
                 yield pickle.loads(self._spool.read(place, size))  # noqa: S301  # own bytes
@@ -136,13 +134,13 @@ class KeptPart(Part):
 
 
 def _put(spool: Spool, table: Table) -> tuple[int, int]:
-    """Where a table lies, and how many bytes it has."""
+    """Write a table, and return its place and its number of bytes."""
     content = np.frombuffer(pickle.dumps(table, protocol=5), dtype=np.uint8)
     return spool.put([content]), content.nbytes
 
 
 def truth_of(domain: Domain, table: Table) -> NDArray[Any]:
-    """Labels in the file's units, as predictions are stated."""
+    """Return labels in the file's units, as predictions are stated."""
     return (
         domain.uncentre(centre_labels(domain.labels, table[domain.target]))
         if domain.labelled
@@ -151,7 +149,7 @@ def truth_of(domain: Domain, table: Table) -> NDArray[Any]:
 
 
 def joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return one column; cells of several types stay what each is."""
+    """Join pieces into one column; cells of several types keep their types."""
     if not pieces:
         return np.zeros(0)
     # Concatenating mixed types would turn numbers into text, and then labels would not match what

@@ -126,7 +126,7 @@ def open_source(
 ) -> Opened:
     """Hand a source over to an engine, and read the hold-out once more, into a spool.
 
-    Where there is a hold-out of a source that can be read once only, what is read is kept on disk
+    If the hold-out is of a source that can be read only once, all that is read is kept on disk
     until the hold-out is known.
 
     Raises:
@@ -263,7 +263,7 @@ def _require_count(domain: Domain, count: int) -> None:
 def _select_holdout(
     fraction: float, adjacency: Adjacency, count: int, secret: SecretRandomness
 ) -> Selection | None:
-    """The hold-out: a coin for each record, or the smallest of the words that shuffle a table."""
+    """Select the hold-out: by a trial a record, or by the smallest words of a table's shuffle."""
     if not adjacency.replaces:
         # The same named streams as for a table, so a run in blocks holds out the records that the
         # same run in memory does.
@@ -296,7 +296,7 @@ def _read_holdout(
 def _locate_batches(
     parts: Sequence[Part], counts: Sequence[int], column: str
 ) -> Iterator[tuple[int, Columns, int]]:
-    """Batches with the place of their first record, and how many they have."""
+    """Yield batches with the place of their first record, and their numbers of records."""
     offset = 0
     for part, count in zip(parts, counts, strict=True):
         first = offset

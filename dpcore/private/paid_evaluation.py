@@ -31,7 +31,7 @@ def evaluate_paid(
     number: int,
     release_through: ReleaseBoundary,
 ) -> Iterator[Answer]:
-    """PRIVATE inside: each metric's statistic on the hold-out, through the release boundary.
+    """PRIVATE inside: release each metric's statistic on the hold-out through the release boundary.
 
     Args:
         number: Of this "release" among the run's, so that its noise is its own.
@@ -103,7 +103,7 @@ def predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
 def by_rows(
     compute: Callable[[Table], NDArray[Any] | float | None], table: Table, values: NDArray[Any]
 ) -> NDArray[Any]:
-    """PRIVATE: `values`, one a record, each replaced by what `compute` makes of its record only.
+    """PRIVATE: replace each of `values`, one a record, by what `compute` makes of its record only.
 
     The sensitivity of a metric counts one record's own contribution: a model that saw the whole
     batch could let one record move all others.
@@ -122,7 +122,7 @@ def by_rows(
 
 
 def _probabilities(model: Model, table: Table, count: int, domain: Domain) -> NDArray[np.float64]:
-    """PRIVATE: probabilities of classes, shape (count, classes), one row at a time.
+    """PRIVATE: return probabilities of classes, shape (count, classes), one row at a time.
 
     What a model does not state, or not as proportions of one whole, counts as equal shares.
     """

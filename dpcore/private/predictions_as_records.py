@@ -28,7 +28,7 @@ from dpcore.records import Records
 
 
 def evaluated_records(part: Domain, model: Model, opened: Opened, domain: Domain) -> Records:
-    """PRIVATE: the hold-out, projected into `evaluated_domain`.
+    """PRIVATE: project the hold-out into `evaluated_domain`.
 
     Args:
         part: That domain. domain: Of the run's records.

@@ -52,7 +52,9 @@ class Reuse:
         secret: LearnerRandomness,
         compute: Callable[[], Value],
     ) -> Value:
-        """Return what `statistic` returns for these, now or before; the caller leaves it as it is.
+        """Return the result of `statistic` for these arguments, computed now or before.
+
+        The caller leaves it unchanged.
 
         Args:
             learner: Before any copy of it has seen records.
@@ -96,14 +98,15 @@ def through_mechanism(
 def wide_open(
     planned_query: PlannedQuery, query: Query, value: NDArray[Any] | Exact, noise: Stream
 ) -> NDArray[Any]:
-    """Return the release without its noise: no privacy at all, for the operator's comparison
-    only.
+    """Return the release without its noise, for the operator's comparison only.
+
+    It has no privacy at all.
     """
     return planned_query.noiseless(np.asarray(value), query)
 
 
 def do_nothing() -> None:
-    """Do nothing, in the place of a function that says the progress."""
+    """Do nothing: the default function that reports progress."""
 
 
 class PastSums:
@@ -113,8 +116,7 @@ class PastSums:
         self._sums: dict[str, deque[Exact]] = {}
 
     def weighted(self, query: Query, value: NDArray[Any] | Exact) -> NDArray[Any] | Exact:
-        """Return what the mechanism releases: the value, or the sum of it and its forerunners by
-        bands.
+        """Return the value to release: the query's, or the sum of it and earlier ones by bands.
 
         Raises:
             ContractError: a query with bands got no exact sum.
@@ -167,8 +169,9 @@ class Conversation:
     stand_in: Private | None = None
 
     def private(self, release: IsolatedRelease) -> tuple[Private, Public]:
-        """PRIVATE: return the private function and its public facts: copies, and randomness of its
-        own.
+        """PRIVATE: return copies of the private function and its public facts.
+
+        Its randomness is its own.
         """
         # The copies come from bytes written before any record was opened: what the private function
         # leaves in them is lost with them.
@@ -177,19 +180,15 @@ class Conversation:
         return self.stand_in or learner.statistic, public
 
     def learner_randomness(self, query: Query, number: int) -> LearnerRandomness:
-        """Return the randomness that the private function may use in one query, by query and its
-        number.
-        """
+        """Return the private function's randomness in one query, by the query and its number."""
         return self.secret.learner(self.number, query.name, number)
 
     def noise(self, query: Query, number: int) -> Stream:
-        """Return the stream from which the mechanism draws the noise of one query; no one else
-        reads it.
-        """
+        """Return the stream of one query's noise, which only the mechanism reads."""
         return self.secret.noise(self.number, query.name, number)
 
     def select_records(self, query: Query, number: int) -> Records:
-        """Return what one query sees of the records.
+        """Return the records that one query sees.
 
         Of a table the places are those after the secret shuffle, behind an engine those in the
         source: another draw of the same law.

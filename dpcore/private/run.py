@@ -145,7 +145,7 @@ def _release_records(
     reservation: Payer | None,
     replaying: Replayer,
 ) -> Outcome:
-    """PRIVATE inside: from the records to what is published."""
+    """PRIVATE inside: run the releases on the records, up to what is published."""
     # A bound that fails with a probability over the public randomness needs new ones for each run.
     randomness = PublicRandomness.draw() if plan.randomness is None else plan.randomness.again()
     domain = plan.request.domain
@@ -241,7 +241,7 @@ def _open_oracle(
     reservation: Payer | None,
     code: tuple[Any, ...],
 ) -> Predictor:
-    """PRIVATE inside: from the records to an oracle."""
+    """PRIVATE inside: open the records, and make an oracle of them."""
     from dpcore.private.function_answers import Predictor, fit_function, open_oracle
 
     randomness = PublicRandomness.draw() if plan.randomness is None else plan.randomness.again()
@@ -293,7 +293,7 @@ def _guarantee(
 
 
 def encode_points(plan: Plan, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:
-    """Encoded points of every function release; needs no record.
+    """Encode the points of every function release, without any record.
 
     Raises:
         RequestError: they are not given for exactly these, or are too many.
@@ -312,7 +312,8 @@ def encode_points(plan: Plan, tables: Mapping[str, Table]) -> dict[str, NDArray[
 
 
 def _location_of(table: Table | Source | DeclaredSource) -> tuple[Any, ...]:
-    """Return what named the records, if that is known here: its source may be of another
-    distribution.
+    """Return what named the records, if it is known here.
+
+    Its source may be of another distribution.
     """
     return (table.location,) if isinstance(table, DeclaredSource) else ()

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 def encode_points(release: Scheduled, tables: Mapping[str, Table]) -> None:
-    """None: parameters predict anywhere, so points are refused.
+    """Refuse points, since parameters predict anywhere; return None.
 
     Raises:
         RequestError: there are some.
@@ -67,7 +67,7 @@ def encode_points(release: Scheduled, tables: Mapping[str, Table]) -> None:
 def collect_answers(
     release: IsolatedRelease, conversation: Conversation
 ) -> tuple[tuple[Answer, ...], Rebuild]:
-    """Ask, compute, release, update, until the learner has no more to ask.
+    """Ask, compute, release and update until the learner has no more queries.
 
     Raises:
         ContractError: a query is not planned, or the mechanism returns no finite array of its
@@ -117,7 +117,7 @@ def collect_answers(
 def predict_holdout(
     release: IsolatedRelease, conversation: Conversation, model: Model, holdout: HoldOut
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Predictions of the model, and of the same learner from exact answers; batch by batch."""
+    """Return predictions of the model, and of the same learner from exact answers, in batches."""
     noiseless_model = cast(Model, fit_without_noise(release, conversation))
     return (
         joined([model.predict(table) for table, _ in holdout.batches()]),
@@ -185,7 +185,7 @@ def open_records(
     secret: SecretRandomness,
     engine: Engine | None = None,
 ) -> Opened:
-    """Project, and split: a table in memory, a source in blocks where the learners can.
+    """Project and split a table in memory, or a source in blocks if the learners can use them.
 
     Args:
         engine: Holds the records of a source; closed by the caller.
@@ -215,8 +215,9 @@ def _opened(
 
 
 def kind_of(scheduled: Scheduled) -> Any:
-    """`learner_answers`, or `function_answers`, which a run of learners by itself does not
-    import.
+    """Return the module of a release's answers: `runtime`, or `function_answers`.
+
+    A run of learners only does not import the latter.
     """
     if isinstance(scheduled.learner, Learner):
         return runtime
@@ -237,8 +238,9 @@ def release(
     opened: Opened | None = None,
     stand_ins: Mapping[str, Private] | None = None,
 ) -> tuple[tuple[tuple[Answer, ...], ...], tuple[Rebuild, ...]]:
-    """Run every release; the answers in order of asking, and what makes the model at the end of
-    each conversation: both by release.
+    """Run every release; return its answers in order of asking, and what rebuilds its model.
+
+    Both are by release, one conversation each.
 
     Such a model is for comparisons only: an object that was here while records were open is not
     published where a clean process makes another.

@@ -222,9 +222,7 @@ def draw_rows(sampling: Order, count: int, stream: Stream) -> NDArray[np.intp]:
 
 
 def _take(records: Records, draw_units: Callable[[int], NDArray[np.bool_]]) -> Records:
-    """Return the records that are drawn; where persons are the unit, one draw for all of a
-    person's.
-    """
+    """Return the drawn records; if persons are the unit, one draw decides for all of a person's."""
     owners = records.persons
     units = len(records) if owners is None else int(owners.max(initial=-1)) + 1
     in_sample = draw_units(units)
@@ -244,7 +242,7 @@ def _require(records: int, count: int) -> None:
 
 
 def _uniform(size: int, count: int, stream: Stream) -> NDArray[np.intp]:
-    """Exactly uniform numbers below `count`: words at or above its largest multiple are redrawn."""
+    """Draw exactly uniform numbers below `count`; redraw words at or above its largest multiple."""
     # Words beyond the last full multiple of `count` would favour small numbers.
     largest = np.uint64((1 << 64) // count * count - 1)
     accepted_words: list[NDArray[np.uint64]] = []

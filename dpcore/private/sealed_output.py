@@ -17,8 +17,7 @@ SEALED_FAILURE = "The sealed run failed; nothing was released."
 
 
 def run_silenced(work: Callable[[], Result], sealed: bool = True) -> Result:
-    """Return what `work` returns; all output of this process is dropped meanwhile, below Python
-    too.
+    """Return what `work` returns, and drop all output of this process meanwhile, also below Python.
 
     Args:
         sealed: Whether the run is sealed; of another one nothing is dropped or reworded.
@@ -45,7 +44,7 @@ def run_silenced(work: Callable[[], Result], sealed: bool = True) -> Result:
 
 @contextlib.contextmanager
 def no_output() -> Iterator[None]:
-    """Descriptors 1 and 2 lead nowhere meanwhile: compiled code and child processes use them."""
+    """Redirect descriptors 1 and 2 to nowhere, since compiled code and child processes use them."""
     _flush()
     duplicates = []
     # Python's own streams are not enough: compiled code writes to the descriptors.

@@ -25,7 +25,7 @@ _OVERHEAD = 1 << 12  # bytes that an archive may take for one array next to its 
 
 
 def folder_inside(folder: Path, name: str) -> Path:
-    """Return a folder below another one, of which no part is a link that leads elsewhere.
+    """Return a folder below another one, no part of which is a link that leads elsewhere.
 
     Raises:
         ReplayError: a part is a link, or no folder.
@@ -174,7 +174,7 @@ def require_answers(releases: object, path: Path) -> None:
 
 
 def no_run(folder: Path, public: str, error: OSError) -> ReplayError:
-    """That a path leads to no run folder, and the nearest one to it.
+    """Report that a path leads to no run folder, and name the nearest one.
 
     Args:
         public: The name of the folder by which a run is known.

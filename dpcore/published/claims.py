@@ -100,7 +100,9 @@ def claims_of(plan: Plan, rules: Rules | None = None) -> dict[str, Any]:
 
 
 def rules_of(claims: Mapping[str, Any]) -> Rules:
-    """Return how sensitivities and events follow, by release and query, of a lock's claims.
+    """Return the rules by which a lock's claims derive sensitivities and events.
+
+    They are by release and query.
 
     Theorems name versions of the publisher's distributions, so that they are the lock's to say.
 
@@ -140,9 +142,7 @@ def _declared(tree: Any, query: Query) -> Any:
 
 
 def _size(planned_query: PlannedQuery) -> float:
-    """Return the sensitivity in which noise is scaled: errors and bands included, a law's least
-    atom.
-    """
+    """Return the sensitivity that scales the noise, errors and bands included; a law's least."""
     bound = planned_query.taken
     return float(bound.smallest if isinstance(bound, SensitivityDistribution) else bound.largest)
 
@@ -171,9 +171,7 @@ def _tree(planned_query: PlannedQuery, plan: Plan) -> dict[str, Any]:
 
 
 def _mechanism(planned_query: PlannedQuery, plan: Plan) -> dict[str, Any]:
-    """Return the rule of the mechanism's event with its numbers; without one the event is a
-    theorem.
-    """
+    """Return the rule of the mechanism's event with its numbers, or a theorem if it has none."""
     mechanism: Any = planned_query.mechanism
     if not mechanism.has_rule:
         owners = own_distribution(plan.components, type(mechanism))
@@ -210,9 +208,7 @@ def _is_close(first: Any, second: Any) -> bool:
 
 
 def _event(event: Event, epsilon: float) -> dict[str, Any]:
-    """Return the event by its numbers where the checker knows its kind, else its formula or its
-    curve.
-    """
+    """Return the event by its numbers if the checker knows its kind, else its formula or curve."""
     if (parts := event.parts()) != ((event, 1),):
         return {"kind": "composed", "events": [[_event(part, epsilon), n] for part, n in parts]}
     try:
@@ -222,9 +218,7 @@ def _event(event: Event, epsilon: float) -> dict[str, Any]:
 
 
 def _of_known_kind(event: Event) -> dict[str, Any]:
-    """Return the event's name and its numbers, without the relation, which the claims state
-    once.
-    """
+    """Return the event's name and numbers, without the relation, which the claims state once."""
     fields = _without_relation(write_event(event, _KINDS))
     return {key: value for key, value in fields.items() if key != "version"}
 
@@ -257,7 +251,7 @@ _KINDS = _Kinds()
 
 
 def _curve(event: Event, epsilon: float) -> dict[str, Any]:
-    """Points of the curve in both directions, whose chords are claimed; rounded up.
+    """Return points of the curve in both directions, rounded up, whose chords are claimed.
 
     Chords of a convex curve lie above it. The stated epsilon is one of the points.
     """

@@ -56,7 +56,7 @@ _THREE = {"queries": "asks", "release_boundary": "door"}
 
 
 def _guarantee_three(guarantee: Guarantee) -> dict[str, Any]:
-    """By the keys of format 3."""
+    """Return the guarantee by the keys of format 3."""
     data = {_THREE.get(key, key): value for key, value in guarantee.to_dict().items()}
     return {**data, "covers": "this run alone; runs without a common ledger add up"}
 
@@ -127,7 +127,7 @@ def _covers(guarantee: Guarantee) -> str:
 
 
 def _arithmetic(queries: Sequence[QueryGuarantee]) -> list[str]:
-    """Return one sentence for all queries of which the same holds."""
+    """Return one sentence for each set of queries with the same guarantee."""
     names: dict[str, list[str]] = {}
     for query in queries:
         names.setdefault(_clause(query), []).append(f"{query.release}.{query.query}")
@@ -154,8 +154,9 @@ def _clause(query: QueryGuarantee) -> str:
 
 
 def _guarantee_two(guarantee: Guarantee) -> dict[str, Any]:
-    """By the keys of format 2: one arithmetic for all queries, the release boundary's premises
-    last.
+    """Return the guarantee by the keys of format 2.
+
+    It states one arithmetic for all queries, and the release boundary's premises last.
     """
     data = _guarantee_three(guarantee)
     # Named one by one: a key of a newer format is none of this one.
@@ -209,9 +210,7 @@ def _is_exact(guarantee: Guarantee) -> bool:
 
 
 def _statistic(guarantee: Guarantee) -> str:
-    """Return one clause about the statistics of all queries: the largest allowance, if there is
-    one.
-    """
+    """Return one clause about the statistics of all queries: the largest allowance, if any."""
     if all(planned_query.statistic is Statistic.SUM for planned_query in guarantee.basis.queries):
         return "the statistic is summed exactly"
     allowance = max(planned_query.allowance for planned_query in guarantee.basis.queries)

@@ -26,7 +26,7 @@ _PRIVATE_FOLDER, _PRIVATE_FILE, _FILE = 0o700, 0o600, 0o644
 
 
 def new_folder(parent: Path, stem: str) -> Path:
-    """`parent/STEM-0001`, counting up; never an existing one.
+    """Create `parent/STEM-0001`, counting up; never reuse an existing one.
 
     Raises:
         DpcoreError: it cannot be made.
@@ -46,7 +46,7 @@ def new_folder(parent: Path, stem: str) -> Path:
 
 @contextlib.contextmanager
 def locked_folder(parent: Path, stem: str) -> Iterator[Path]:
-    """A new folder, locked as long as its run lives; killed runs' empty ones are removed before.
+    """Create a folder locked while its run lives; first remove empty ones of killed runs.
 
     It is removed again where the run fails before it wrote anything.
 
@@ -116,7 +116,7 @@ def _remove_dead(parent: Path, stem: str) -> None:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], *, private: bool = False) -> None:
-    """All files or none, on disk when this returns, with the folders above.
+    """Write all files or none; they are on disk, with the folders above, at the return.
 
     Args:
         private: Whether the folder and its files are for their owner only.
@@ -150,7 +150,7 @@ def private_folder(folder: Path) -> Path:
 
 
 def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
-    """The file with new content, or as it was.
+    """Give the file new content, or leave it as it was.
 
     Raises:
         OSError: it is as it was.
@@ -181,8 +181,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 
 @contextlib.contextmanager
 def reported_failures(place: Path, sealed: bool) -> Iterator[list[Reservation]]:
-    """Until a run is over: anyone who stops is given what is spent, and what is published in
-    `place`.
+    """Report, to anyone who stops the run, what is spent and what is published in `place`.
 
     It yields a list for the run's reservation, once there is one.
     """
@@ -206,7 +205,7 @@ def reported_failures(place: Path, sealed: bool) -> Iterator[list[Reservation]]:
 
 @contextlib.contextmanager
 def after_publication(place: Path) -> Iterator[None]:
-    """After the release is published: nothing that fails here takes it back."""
+    """Keep the release published even if something fails after it."""
     message = f"published in {place}; the operator's file is missing"
     try:
         yield

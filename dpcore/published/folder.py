@@ -63,8 +63,7 @@ def public_files(
     evaluation: Mapping[str, Any] | None = None,
     descriptions: Mapping[str, Description] | None = None,
 ) -> dict[str, bytes]:
-    """Return every file of `public/`, by name: a function of the lock, the answers and nothing
-    else.
+    """Return every file of `public/`, by name, as a function of the lock and the answers only.
 
     Args:
         fitted: The arrays of each model, by its name.
@@ -94,7 +93,7 @@ def files_of(
     tables: Mapping[str, Mapping[str, Figures]],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    """Return every file of a run's channel, by name, from what its answers make."""
+    """Return every file of a run's channel, by name, made of its answers."""
     parameters = {
         f"{name}.{key}": a for name, arrays in model_arrays.items() for key, a in arrays.items()
     }
@@ -123,8 +122,7 @@ def model_files(
     parameters: Mapping[str, NDArray[Any]],
     tables: Mapping[str, Mapping[str, Figures]],
 ) -> dict[str, bytes]:
-    """Return the files of numbers that are computed from answers: the archive of models, and all
-    tables.
+    """Return the files of numbers computed from answers: the archive of models, and all tables.
 
     Args:
         parameters: The arrays of all models, by `RELEASE.ARRAY`.
@@ -145,8 +143,9 @@ def model_files(
 
 
 def _is_predictions(model: Published) -> TypeGuard[Predictions]:
-    """Return whether it is published answers at points; a class derived from it may say other
-    values.
+    """Return whether it is published answers at points.
+
+    A class derived from it may state other values, and is not.
     """
     from dpcore.models.predictions import Predictions
 
@@ -156,9 +155,7 @@ def _is_predictions(model: Published) -> TypeGuard[Predictions]:
 def tables_of(
     models: Mapping[str, Published], descriptions: Mapping[str, Description]
 ) -> dict[str, Mapping[str, Figures]]:
-    """Return every release's tables, published themselves or in the description of something
-    else.
-    """
+    """Return every release's tables, published themselves or in another object's description."""
     nothing = Description()
     return {
         name: (
@@ -171,7 +168,7 @@ def tables_of(
 
 
 def by_name(tables: Mapping[str, Mapping[str, Figures]]) -> dict[str, Figures]:
-    """Return every table of a run: `RELEASE`, or `RELEASE.NAME` where a release has several."""
+    """Return every table of a run: `RELEASE`, or `RELEASE.NAME` if a release has several."""
     return {
         f"{name}.{key}".rstrip("."): table
         for name, group in tables.items()
@@ -245,7 +242,7 @@ class Run(Shown):
         return only_published(self.models)
 
     def predict(self, table: Table) -> NDArray[Any]:
-        """Predictions of the only model, in the file's units, or classes; shape (n,).
+        """Return predictions of the only model, in the file's units, or classes; shape (n,).
 
         Args:
             table: Columns by name, a data frame among others, of any number of rows: models work on
@@ -258,7 +255,7 @@ class Run(Shown):
         return self.model.predict(table)
 
     def get_feature_names_out(self) -> tuple[str, ...]:
-        """Names of the encoded columns, in order of encoding: what coefficients are about."""
+        """Return the names of the encoded columns, in the order of coefficients."""
         return encoded_names(self.spec.request.domain)
 
     @property
@@ -298,7 +295,7 @@ class MetricInterval:
 
 
 def paid(run: Run) -> tuple[MetricInterval, ...]:
-    """Return every metric that a run paid for: a function of its answers and of its plan.
+    """Return every metric that a run paid for, as a function of its answers and plan.
 
     Intervals are of the noise only: they say nothing of how few records were in the hold-out.
     """

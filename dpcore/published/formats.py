@@ -61,14 +61,12 @@ def format_of(number: int) -> Format:
 
 
 def paid_queries(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what a locked plan asks of the hold-out, in either of its words."""
+    """Return a locked plan's queries on the hold-out, in the words of either format."""
     return list(plan.get(FORMATS[FORMAT].paid_evaluation, plan.get("look", [])))
 
 
 def write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: bool = True) -> bytes:
-    """Return a CSV file, whose numbers are read back as they are, and are empty where none is
-    known.
-    """
+    """Return a CSV file whose numbers read back unchanged; unknown ones are empty."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -92,7 +90,7 @@ _LOCKED_NAMES: dict[type, str] = {SensitivityDistribution: "SensitivityLaw"}
 
 
 def bound_dict(sensitivity: AnySensitivity, style: Format) -> dict[str, Any]:
-    """Everything that a sensitivity says, as JSON-ready data; null represents infinity."""
+    """Return all fields of a sensitivity as JSON-ready data; null represents infinity."""
     relation, persons = lock_adjacency(sensitivity.adjacency)
     data: dict[str, Any] = {
         "class": _LOCKED_NAMES.get(type(sensitivity), type(sensitivity).__name__),
@@ -116,9 +114,7 @@ def bound_dict(sensitivity: AnySensitivity, style: Format) -> dict[str, Any]:
 
 
 def public_dict(plan: Plan) -> dict[str, Any]:
-    """Return what the learners of a plan were given next to the domain and the randomness, by
-    release.
-    """
+    """Return the public facts of a plan's learners, by release, besides domain and randomness."""
     exact = plan.request.domain.exact is not None
     return {
         scheduled.name: {

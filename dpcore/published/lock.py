@@ -79,24 +79,26 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, digest=digest)
 
     def encode(self) -> bytes:
-        """Canonical bytes: two spaces, a final newline; the order of columns is kept."""
+        """Return canonical bytes: two spaces, a final newline; the order of columns is kept."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
     def same_request(self, spec: Spec) -> bool:
-        """Return whether it was written for this spec by these versions."""
+        """Return whether the lock was written for this spec by these versions."""
         # Compared as bytes, because the order of columns is part of what is encoded.
         is_same = msgspec.json.encode(self.spec) == msgspec.json.encode(spec.text)
         return is_same and versions(spec).items() <= self.versions.items()
 
 
 def _normalise(data: Any) -> Any:
-    """Through JSON and back, so that what is written equals what is read again."""
+    """Pass data through JSON and back, so that what is written equals what is read again."""
     return msgspec.json.decode(msgspec.json.encode(data))
 
 
 def versions(spec: Spec) -> dict[str, str]:
-    """Distributions on which the numbers of a run depend, siblings of its plugins among them; and
-    the rules of the zones in which it reads moments."""
+    """Return the distributions on which the numbers of a run depend, with its plugins' siblings.
+
+    It also holds the rules of the zones in which the run reads moments.
+    """
     return (
         with_siblings(spec.registry.versions())
         | {name: metadata.version(name) for name in ("numpy", "scipy")}
@@ -109,18 +111,16 @@ def versions(spec: Spec) -> dict[str, str]:
 
 
 def lock_of(spec: Spec, plan: Plan, randomness: PublicRandomness | None) -> Lock:
-    """Return the lock of a priced spec at `randomness`, in the present format and by what is
-    installed here.
-    """
+    """Return the lock of a priced spec, in the present format and by installed versions."""
     names = {**plan.guarantee.provenance.distributions, **versions(spec)}
     return _lock(spec, plan, randomness, names, FORMAT, empty=True)
 
 
 def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
-    """Return what a published lock must be if this plan follows from it: of its own format and
-    versions.
+    """Return the lock that a published one must equal if this plan follows from it.
 
-    Versions are what the publisher had. Other ones here may explain a difference, and are none.
+    It has the published lock's format and versions, which are the publisher's. Other versions here
+    may explain a difference, and are none.
     """
     rules = None
     # Rules are the lock's, as sensitivities are: no bound is asked again.
@@ -138,8 +138,7 @@ def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
 def relock(
     spec: Spec, lock: Lock, randomness: PublicRandomness, *, reproduce: bool = False
 ) -> Plan:
-    """Return the plan of a spec at what its lock says, at the lock's coins: no bound is asked
-    again.
+    """Return the plan of a spec by its lock's terms and randomness; no bound is evaluated again.
 
     Raises:
         ReplayError: the lock does not fit the spec.
@@ -230,7 +229,7 @@ def _size_of(planned_query: PlannedQuery) -> dict[str, Any]:
 
 
 def _describe_price(planned_query: PlannedQuery, style: Format) -> dict[str, Any]:
-    """Return what pricing found of one query, as plain data."""
+    """Return the results of pricing one query, as plain data."""
     return {
         "distance": str(planned_query.sensitivity.distance),
         # This number is for readers; `bound` holds what a replay rests on.
@@ -244,9 +243,7 @@ def _describe_price(planned_query: PlannedQuery, style: Format) -> dict[str, Any
 
 
 def _component(component: Any) -> dict[str, Any]:
-    """Return its class and the parameters that make it again, under the names that a spec gives
-    them.
-    """
+    """Return a component's class and the parameters that rebuild it, by their names in a spec."""
     kind = type(component)
     return {
         "class": kind.__name__,
@@ -269,7 +266,7 @@ def _parameter(value: Any) -> Any:
 
 
 def lock_path(spec_path: Path) -> Path:
-    """Next to the spec: `quickstart.yaml` locks into `quickstart.lock.json`."""
+    """Return the path next to the spec: `quickstart.yaml` locks into `quickstart.lock.json`."""
     return spec_path.with_name(f"{spec_path.stem}.lock.json")
 
 
@@ -394,7 +391,7 @@ def require_same(published: Lock, computed: Lock, spec: Spec) -> None:
 
 
 def explain_versions(lock: Lock, spec: Spec) -> str:
-    """Which versions differ between the publisher's installation and this one; empty if none do."""
+    """List the versions that differ between the publisher's installation and this one; or empty."""
     # Names that the lock by itself lists are not looked up here: a stranger chose them.
     clauses = [
         f"{name} {shown(lock.versions.get(name, 'not listed'))} there, {version!r} here"

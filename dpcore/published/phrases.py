@@ -40,7 +40,7 @@ def shorten_bounds(text: str) -> str:
 
 
 def describe_proofs(scheduled: Scheduled, adjacency: Adjacency) -> list[str]:
-    """Return what bounds each query of a release, by the query's name, a sentence each."""
+    """Describe the bound of each query of a release, by the query's name, a sentence each."""
     return [
         f"{planned_query.query.name}: {_describe_move(planned_query, adjacency)}."
         for planned_query in scheduled.queries.values()

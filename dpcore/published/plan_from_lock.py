@@ -89,15 +89,13 @@ class LockedBound(SensitivityBound):
     queries: Mapping[str, LockedQuery]
 
     def is_about(self, learner: AnyLearner) -> bool:
-        """Always: the lock is about the very learner that its spec names."""
+        """Return True: the lock is about the very learner that its spec names."""
         return True
 
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> AnySensitivity | Refused:
-        """Return the sensitivity that the lock states for this query; refused where it states
-        none.
-        """
+        """Return the sensitivity that the lock states for this query, or a refusal."""
         locked = self.queries.get(query.name)
         return Refused("the lock says nothing of it") if locked is None else locked.sensitivity
 
@@ -105,7 +103,7 @@ class LockedBound(SensitivityBound):
 def plan_from_terms(
     request: Request, terms: Terms, randomness: PublicRandomness, registry: Registry, limits: Limits
 ) -> Plan:
-    """Return the plan of a request at what its lock says.
+    """Return the plan of a request by the terms of its lock.
 
     Args:
         randomness: The lock's.
@@ -157,7 +155,7 @@ def _schedule_release(
     components: Components,
     pair: tuple[Release, LockedRelease],
 ) -> Scheduled:
-    """Return one release under the lock's sensitivities and noise."""
+    """Schedule one release by the lock's sensitivities and noise."""
     release, locked = pair
     part, adjacency = domain_and_adjacency(request, release)
     if locked.withholds_count:
@@ -192,7 +190,7 @@ def _set_noise(mechanism: AnyMechanism, noise: Any) -> AnyMechanism:
 def _evaluation(
     request: Request, releases: Sequence[Scheduled], terms: Terms
 ) -> tuple[PlannedQuery, ...]:
-    """Return what is asked of the hold-out, group by group, at what the lock says."""
+    """Return the hold-out queries, group by group, by the terms of the lock."""
     # Planned as in pricing; a lock that says nothing of one of these queries is refused.
     groups = groupby(releases, lambda scheduled: scheduled.release.group)
     return tuple(

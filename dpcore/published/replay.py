@@ -125,7 +125,7 @@ _MOST_POINTS = 1 << 24  # numbers in the points of a function, whose file no pla
 
 
 def _channel(folder: Path) -> tuple[str, Path]:
-    """Where in a run folder its files are: the first channel that is there, and its folder."""
+    """Return the first channel that a run folder has, and its folder."""
     for name in _CHANNELS:
         with contextlib.suppress(OSError):
             return name, folder_inside(folder, name)
@@ -295,7 +295,7 @@ def replay(
 
 
 def compared(run: Run, *, exact: bool) -> Run:
-    """A run with its `rounding`: bytes decide, and floats may be close where they differ.
+    """Return a run with its `rounding`: compare bytes, and let floats that differ be close.
 
     Args:
         run: One that was loaded, with the files that are rebuilt from its answers.
@@ -346,7 +346,10 @@ def compared(run: Run, *, exact: bool) -> Run:
 def _with_columns(
     tables: Mapping[str, Figures], column: Callable[[str, str, Sequence[float]], Any]
 ) -> dict[str, Figures]:
-    """The same tables with columns of floats that `column` gives for a table, a name and cells."""
+    """Return the same tables with columns of floats that `column` computes.
+
+    Its arguments are a table, a name and cells.
+    """
     rounded = {}
     for key, figures in tables.items():
         columns: dict[str, Any] = {
@@ -376,7 +379,7 @@ def _described(
     name: str,
     cells: Sequence[float],
 ) -> NDArray[np.float64]:
-    """A column as the folder's table states it, where that is rounding; else as it is rebuilt."""
+    """Return a column as the folder's table states it if rounding explains it; else as rebuilt."""
     rebuilt = np.array(cells)
     try:
         text = msgspec.json.decode(read_json(run.kept / f"{release}.table.json"))
@@ -402,7 +405,7 @@ def _described(
 
 
 def _distance(published: Any, rebuilt: Any) -> float:
-    """The largest difference by the largest magnitude; infinite or NaN where it is no rounding."""
+    """Return the largest difference by the largest magnitude; infinite or NaN if not rounding."""
     first, second = np.asarray(published), np.asarray(rebuilt)  # of None, where one is missing
     same_type = (first.dtype, first.shape) == (second.dtype, second.shape)
     if same_type and first.tobytes() == second.tobytes():
@@ -417,7 +420,7 @@ def _distance(published: Any, rebuilt: Any) -> float:
 
 
 def differing(run: Run) -> list[str]:
-    """Names of files that a run's folder lacks, has too many, or not with these bytes."""
+    """List the files that a run's folder lacks, has in excess, or has with other bytes."""
     names = names_in(run.kept) | {*run.files}
     return sorted(
         name

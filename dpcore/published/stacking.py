@@ -53,7 +53,7 @@ def stacked(answers: Mapping[str, Transcript]) -> dict[str, NDArray[Any]]:
 
 
 def unstacked(arrays: Mapping[str, NDArray[Any]], limit: int) -> dict[str, Transcript]:
-    """Return one release's answers each, from the arrays that `stacked` made of them.
+    """Return each release's answers, from the arrays that `stacked` made of them.
 
     Args:
         limit: How many answers there may be in all; empty arrays of any number take no room.

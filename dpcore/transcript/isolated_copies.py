@@ -50,7 +50,7 @@ class Before(Generic[Thing]):
 
 
 def frozen(query: Query) -> Query:
-    """Copy a query, whose arrays no one can write to."""
+    """Copy a query, and make its arrays read-only for good."""
     return query.with_args(_read_only(query.args))
 
 
@@ -75,21 +75,20 @@ def transcript(answers: Iterable[Answer]) -> str:
 
 
 def settled(model: Published) -> Published:
-    """Tables as they are now, in plain values: nothing can say another number, or text, later."""
+    """Convert tables to plain values, so that nothing can state another number or text later."""
     # Not by a method that a derived class could replace.
     return Statistics.settled(model) if isinstance(model, Statistics) else model
 
 
 def collect_arrays(model: Published) -> Arrays:
-    """Return a model's arrays as it says them now: what is compared is what is written, byte for
-    byte.
-    """
+    """Copy a model's arrays as they are now: the bytes compared are the bytes written."""
     return {str(name): np.array(array) for name, array in sorted(model.arrays().items())}
 
 
 def published(model: Published, arrays: Arrays, description: Description | None = None) -> str:
-    """Return a digest of a model's arrays: names, types, shapes and every byte; and of all tables'
-    texts.
+    """Return a digest of a model's arrays and of the texts of all tables.
+
+    It covers the arrays' names, types, shapes and every byte.
 
     Args:
         model: `settled`.
@@ -114,7 +113,7 @@ def published(model: Published, arrays: Arrays, description: Description | None 
 
 
 def _add(digest: Any, value: Any) -> None:
-    """Everything that distinguishes two values , without a doubt where they are equal."""
+    """Add everything that distinguishes two values, so that equal digests mean equal values."""
     # Types and lengths go in as well, so that no two values run together to the same bytes. What
     # asks are mostly made of comes first, since every query of a run is reported twice.
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind != "O":

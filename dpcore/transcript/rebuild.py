@@ -106,8 +106,9 @@ class IsolatedRelease:
 def _replay_function(
     release: FunctionRelease, values: Sequence[NDArray[Any]]
 ) -> tuple[Published, tuple[Answer, ...]]:
-    """Return the published predictions, and the answer, from one array of (point, prediction)
-    rows.
+    """Return the published predictions, and the answer, from one array of rows.
+
+    A row is a point and its prediction.
     """
     # A run of learners by itself imports no predictions.
     from dpcore.models.predictions import Predictions
@@ -190,7 +191,7 @@ class Handover:
             self._objects[name] = Before(settled(published))
 
     def inputs(self, release: IsolatedRelease) -> Inputs:
-        """New copies of what a release takes."""
+        """Return new copies of the inputs of a release."""
         objects: dict[str, Any] = {**self._objects, **release.scheduled.inputs}
         return {name: objects[name].copy() for name in release.scheduled.release.inputs}
 

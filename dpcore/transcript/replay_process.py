@@ -102,10 +102,10 @@ class Replayer(AbstractContextManager["Replayer"]):
         """
 
     def start(self) -> None:  # most have nothing to get ready
-        """Get ready while something else is done: `of` would do it."""
+        """Get ready while other work goes on; otherwise `of` would do it."""
 
     def close(self) -> None:  # nor to free
-        """Free what it holds; `of` begins anew."""
+        """Free all resources; `of` begins anew."""
 
     def __exit__(self, *exception: object) -> None:
         self.close()
@@ -251,9 +251,7 @@ def _end_helper(helper: subprocess.Popen[bytes]) -> None:
 
 
 def _ask(helper: subprocess.Popen[bytes], patience: float, *request: object) -> str:
-    """Return the next line that a process says; of one that ended, or takes too long, what there
-    is.
-    """
+    """Return the next line of a process, or as much as there is if it ended or takes too long."""
     timer = threading.Timer(patience, helper.kill)
     timer.daemon = True
     timer.start()
@@ -283,7 +281,9 @@ def _only(replayed: Rebuilt, cause: str) -> Rebuilt:
 def _accept(
     answers: Answers, ends: Sequence[Rebuild], objects: str, digests: str
 ) -> Rebuilt | None:
-    """Return what a clean process made, if it is what this run asked and came to; else None.
+    """Return what a clean process made if it agrees with this run's queries and results.
+
+    None if it does not.
 
     Args:
         objects, digests: As the process says them.
@@ -350,7 +350,7 @@ def _replay(
 
 
 def _describe(model: Published, name: str) -> Description:
-    """Return what a release hands over to be shown.
+    """Return the description of a release.
 
     Raises:
         ReleaseError: it fails; the error's own text may quote what a private function left.
@@ -365,7 +365,7 @@ def _describe(model: Published, name: str) -> Description:
 
 
 def serve() -> None:
-    """The clean process: a line of digests for every plan and its values on standard input."""
+    """Serve as the clean process: read plans and their values, and print lines of digests."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "w")
     # These two carry requests and digests only: what plugins print goes nowhere, and what they
     # read is empty.

@@ -82,8 +82,6 @@ class PrivacyBudget:
 
         `delta` itself if gamma is 0.
 
-        `delta` itself if gamma is 0.
-
         Args:
             gamma: In [0, delta), itself a sum of floats whose rounding is one unit at most.
         """

@@ -154,7 +154,7 @@ class Engine(AbstractContextManager["Engine"]):
 
     @abstractmethod
     def close(self) -> None:
-        """Forget the records, and remove whatever holds them. May be called again."""
+        """Discard the records and whatever holds them. May be called again."""
 
     def __exit__(self, *failure: object) -> None:
         self.close()

@@ -34,8 +34,7 @@ class EngineChoice(ABC):
     memory: int | None = None
 
     def explain(self, workload: Workload) -> tuple[str, ...]:
-        """Return what it would ask in a language of its own, one text each; nothing where it runs
-        Python.
+        """Return the engine's requests in its own language, one text each; empty if it runs Python.
 
         Raises:
             RequestError: it cannot say what the plan asks.
@@ -44,7 +43,7 @@ class EngineChoice(ABC):
 
     @abstractmethod
     def opened(self, spool: Path) -> contextlib.AbstractContextManager[Engine]:
-        """The engine, before any record is opened; closed again at the end.
+        """Open the engine, before any record is opened, and close it at the end.
 
         Args:
             spool: The run's folder, for what may lie on this machine's disk meanwhile. It is left
@@ -72,7 +71,7 @@ class Local(EngineChoice):
 
     @contextlib.contextmanager
     def opened(self, spool: Path) -> Iterator[Engine]:
-        """A `LocalEngine` with its spools in `spool`.
+        """Open a `LocalEngine` with its spools in `spool`.
 
         Raises:
             RequestError: a scheduler or workers are named, which it does not have.

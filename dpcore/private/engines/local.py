@@ -64,7 +64,7 @@ class DerivedBlocks:
         self._entries: dict[int, _Entry] = {}
 
     def derived(self, block: int, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
-        """As `Records.derived`, of a block by its number."""
+        """Return what `make` computes for a block, by number, as `Records.derived` does."""
         with self._lock:
             # One key at a time: a learner goes through all blocks with one stage before the next,
             # so older results would only fill the disk.
@@ -81,7 +81,7 @@ class DerivedBlocks:
         return result
 
     def _begin(self, key: tuple[object, ...]) -> None:
-        """Another key: new objects that are worth the same, or something else."""
+        """Begin another key, whose objects may equal the present ones."""
         # An empty fingerprint means that the objects cannot be serialised: then never reuse a
         # result, since no one can say whether it belongs to this key.
         mark = fingerprint(*key)
@@ -105,7 +105,7 @@ class BlockKeeper:
     block: int
 
     def derived(self, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
-        """As `Records.derived`: what `make` returns for this block and key, now or before."""
+        """Return what `make` computes for this block and key, as `Records.derived` does."""
         return self.blocks.derived(self.block, key, make)
 
 
@@ -279,7 +279,7 @@ class LocalEngine(Engine):
             yield _join(queue)
 
     def _rows(self, records: Records) -> int:
-        """Records of a block: fewer where memory is limited, down to what is worth a task."""
+        """Return a block's number of records: fewer if memory is limited, yet worth a task."""
         if self.memory is None:
             return self.rows
         width = records.features.shape[1] + 1 + len(records.number_names)
@@ -314,7 +314,7 @@ class LocalEngine(Engine):
     def _run_threads(
         self, work: Callable[[], Folded], stop: threading.Event, count: int
     ) -> list[Folded]:
-        """Return what every thread finds; where one fails, or a signal comes, the others stop."""
+        """Return every thread's result; if one fails, or a signal arrives, stop the others."""
         if count <= 1:
             return [work()]
         from concurrent.futures import ThreadPoolExecutor  # small data need none
@@ -360,7 +360,7 @@ class LocalEngine(Engine):
 
 
 def _fold_block(task: Task, records: Records, stop: threading.Event) -> Folded:
-    """Return what a block adds; where it fails, the other threads stop.
+    """Return a block's contribution; if it fails, stop the other threads.
 
     Raises:
         BlockError: it fails.

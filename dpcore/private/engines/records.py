@@ -50,7 +50,7 @@ class EngineRecords:
         raise EngineError(f"the engine failed after records were opened ({reason})")
 
     def sampled(self, sample: Selection) -> "EngineRecords":
-        """Return what one query sees of them; `len` stays that of the learners' share."""
+        """Return the records that one query sees; `len` stays that of the learners' part."""
         return attrs.evolve(self, sample=sample)
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -41,7 +41,7 @@ class Everything(Selection):
     """The selection of all places, with no coin drawn."""
 
     def contains(self, first: int, count: int) -> NDArray[np.bool_]:
-        """True for every place, shape (count,)."""
+        """Return True for every place, shape (count,)."""
         return np.ones(count, dtype=bool)
 
 
@@ -67,14 +67,12 @@ class _From(Selection):
     start: int
 
     def contains(self, first: int, count: int) -> NDArray[np.bool_]:
-        """By the place in the source."""
+        """Return whether each place is selected, by its place in the source."""
         return self.selection.contains(self.start + first, count)
 
 
 def counted_from(start: int, selection: Selection) -> Selection:
-    """Return the same records where the one at place `start` of the source is counted as the
-    first.
-    """
+    """Return the same selection if place `start` of the source is counted as the first."""
     return EVERYTHING if isinstance(selection, Everything) else _From(selection, start)
 
 
@@ -87,13 +85,13 @@ class BernoulliSelection(Selection):
 
     @classmethod
     def chance(cls, words: Words, fraction: float) -> BernoulliSelection:
-        """Places at which `Stream.uniform` is below `fraction`."""
+        """Select the places at which `Stream.uniform` is below `fraction`."""
         # (w >> 11) + 1/2 < share 2^53 says that w >> 11 is at most ceil(share 2^53 - 1/2) - 1
         below = math.ceil(Fraction(fraction) * 2**53 - Fraction(1, 2))
         return cls(words, min(max(below, 0), 1 << 53) << 10)
 
     def contains(self, first: int, count: int) -> NDArray[np.bool_]:
-        """By each place's own word."""
+        """Return whether each place is selected, by its own word."""
         return self.words.at(first, count) >> np.uint64(1) < np.uint64(self.below)
 
 
@@ -112,7 +110,7 @@ class OfGroup(Selection):
     turn: int
 
     def contains(self, first: int, count: int) -> NDArray[np.bool_]:
-        """By each place's own words."""
+        """Return whether each place is selected, by its own words."""
         drawn_groups = self.words.at(first, count) % np.uint64(self.groups)
         in_turn: NDArray[np.bool_] = drawn_groups == self.turn
         return self.selection.contains(first, count) & in_turn
@@ -131,7 +129,7 @@ class OfPersons(Selection):
     chosen: NDArray[np.bool_]
 
     def contains(self, first: int, count: int) -> NDArray[np.bool_]:
-        """By the person of each place."""
+        """Return whether each place is selected, by its person."""
         codes = self.codes.codes[first : first + count]
         in_use: NDArray[np.bool_] = codes != NOBODY
         # Places that no one uses have no person to look up.
@@ -164,7 +162,7 @@ class Smallest(Selection):
             start += places
 
     def contains(self, first: int, count: int) -> NDArray[np.bool_]:
-        """By each place's own word."""
+        """Return whether each place is selected, by its own word."""
         return self.words.at(self.start + first, count) <= np.uint64(self.largest)
 
 

@@ -77,7 +77,7 @@ class Spool:
         return place
 
     def read(self, place: int, size: int) -> memoryview:
-        """`size` bytes at `place`, in a buffer of this thread's, valid until its next read.
+        """Read `size` bytes at `place` into a buffer of this thread, valid until its next read.
 
         One buffer for all blocks stays in the processor's cache, and its memory is not cleared anew
         by the system for each of them.
@@ -97,7 +97,7 @@ class Spool:
         return view
 
     def mapped(self, place: int, size: int) -> memoryview:
-        """`size` bytes at `place`, read-only, loaded from disk when they are looked at.
+        """Map `size` bytes at `place`, read-only; they are loaded from disk on access.
 
         One mapping of the file serves all of them: making one for each block costs more than a
         pass over it. Anyone who is done with bytes calls `left`, so that memory does not grow.
@@ -114,7 +114,7 @@ class Spool:
             return memoryview(self._map)[place : place + size]
 
     def drop_pages(self, place: int, size: int) -> None:
-        """These bytes are not looked at for a while: the system may take their memory back."""
+        """Let the system reclaim the memory of bytes that are not read for a while."""
         mapping = self._map
         if mapping is not None and size and _DROP is not None:
             mapping.madvise(_DROP, place, min(size, len(mapping) - place))
