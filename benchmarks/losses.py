@@ -23,7 +23,7 @@ from dpcore_tables.objective.losses import NAMES
 from dpcore_tables.shape_functions import ShapeFunctions
 
 Numbers = NDArray[np.float64]
-HELD = 2000
+HOLD_OUT = 2000
 NUMBERS = {"age": (18.0, 90.0), "power": (0.0, 10.0), "years": (0.0, 30.0), "idle": (-1.0, 1.0)}
 KINDS = ("a", "b", "c", "d")
 NULLS = {"n1": Range(0, 1), "n2": Range(-1, 3), "n3": Categories(("p", "q", "r"))}
@@ -236,7 +236,7 @@ def main() -> None:
     for count in options.records:
         figures: dict[str, list[list[float]]] = {}
         for split in range(options.splits):
-            columns, labels = make(np.random.default_rng(options.first + split), count + HELD)
+            columns, labels = make(np.random.default_rng(options.first + split), count + HOLD_OUT)
             table = {name: cells[:count] for name, cells in columns.items()}
             hold_out = {name: cells[count:] for name, cells in columns.items()}
             predictions: dict[str, Numbers] = {}

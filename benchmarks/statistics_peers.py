@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-from everyday import Found, error, told
+from everyday import Found, error, report
 from numpy.typing import NDArray
 
 import dpcore
@@ -422,7 +422,7 @@ def compare(subject: Case, budget: tuple[float, float], draws: int) -> None:
                 errors[public] = error(partial(_after, draw, first), truth, 5 * draws)
             there = error(off(getattr(peer(subject, *budget), name)()), truth, draws)
             label = f"{subject.name} {name} {budget[0]:g}, {budget[1]:g}"
-            told(label, errors[public], peer.name, there)
+            report(label, errors[public], peer.name, there)
 
 
 def _after(draw: Draw, first: int, number: int) -> Numbers:

@@ -267,7 +267,7 @@ class PublicRandomness:
     """Randomness whose key is published next to the release. What they fix is public knowledge.
 
     Args:
-        key: None while a plan is priced without coins: reading a stream then raises.
+        key: None while a plan is priced without randomness: reading a stream then raises.
     """
 
     key: int | None

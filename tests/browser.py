@@ -128,14 +128,14 @@ class Browser:
         self.tell("Page.navigate", url=Path(file).absolute().as_uri())
         self.wait("Page.loadEventFired")
         timing = "performance.getEntriesByType('navigation')[0].loadEventEnd"
-        milliseconds = self.told(
+        milliseconds = self.evaluated(
             f"new Promise(done => {{ const look = () => {timing} ? done({timing}) "
             ": setTimeout(look, 5); look(); })"
         )
-        wide = self.told("document.documentElement.scrollWidth > window.innerWidth")
-        height = self.told("document.documentElement.scrollHeight")
-        self.told(axe.read_text() + "; 0")
-        found = self.told("axe.run(document, {resultTypes: ['violations', 'incomplete']})")
+        wide = self.evaluated("document.documentElement.scrollWidth > window.innerWidth")
+        height = self.evaluated("document.documentElement.scrollHeight")
+        self.evaluated(axe.read_text() + "; 0")
+        found = self.evaluated("axe.run(document, {resultTypes: ['violations', 'incomplete']})")
         shot = self.tell(
             "Page.captureScreenshot", captureBeyondViewport=True,
             clip={"x": 0, "y": 0, "width": width, "height": min(height, 9000), "scale": 1},

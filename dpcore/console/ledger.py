@@ -269,7 +269,7 @@ def _verify_run(book: Ledger, folder: Path, public: Mapping[str, str]) -> None:
     need(
         book.guarantee_of(digest) == guarantee,
         LedgerError,
-        f"{path}: it is not in the ledger {book.name!r} as it stands: the run belongs to "
+        f"{path}: it is not in the ledger {book.name!r} as it is: the run belongs to "
         f"another ledger, was changed, or an older copy of the ledger was put back",
     )
     try:

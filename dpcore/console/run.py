@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     "--rehearsal",
     type=int,
     metavar="SEED",
-    help="Use known secret coins: repeatable, and not private at all.",
+    help="Use known secret randomness: repeatable, and not private at all.",
 )
 @explain_option
 @json_option
@@ -160,7 +160,7 @@ def _guard_display(outcome: Run) -> Iterator[None]:
 
 
 def _show_paid_evaluation(console: Page, evaluation: Iterable[MetricInterval]) -> None:
-    title = "Hold-out, through the door: covered by the guarantee and published."
+    title = "Hold-out, released with noise: covered by the guarantee and published."
     rows = [
         (
             m.release,

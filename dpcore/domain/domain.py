@@ -35,7 +35,7 @@ class People:
 
     A person is all records with one id, wherever they stand. Of each person at most `records` are
     used, chosen in secret once a run (`dpcore.private.bounding`). A record without an id belongs to
-    nobody: it is refused, or left out where records are projected into the domain.
+    no one: it is refused, or left out where records are projected into the domain.
 
     Args:
         column: Its name; no feature and no target.
@@ -80,7 +80,7 @@ class People:
 def require_unit(people: People | None, adjacency: Adjacency) -> None:
     """Persons are declared exactly where they are the unit, with as many records each.
 
-    No table has places that hold nobody: what is said of them is for bridges only.
+    No table has places that hold no one: what is said of them is for bridges only.
 
     Raises:
         ParameterError: they are not.

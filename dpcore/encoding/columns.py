@@ -118,10 +118,10 @@ def centre_labels(labels: Range | Classes, values: Any) -> NDArray[np.float64]:
 
 
 def find_misfits(rule: Column | Classes | People, values: Any) -> NDArray[np.bool_]:
-    """Return which entries break a rule, and no default stands for them. Shape (n,).
+    """Return which entries break a rule, and no default replaces them. Shape (n,).
 
     They lie outside the range, are none of the categories or classes, are no text or a longer one,
-    or say whose a record is of nobody.
+    or say whose a record is of no one.
     """
     if isinstance(rule, Texts):
         return read_once(rule, values, _text_lengths) > rule.longest
@@ -132,8 +132,8 @@ def find_misfits(rule: Column | Classes | People, values: Any) -> NDArray[np.boo
     counts = read_numbers(rule, values)
     inside = rule.holds(counts)
     # A default, or the column that marks missing entries, gives such a cell a meaning.
-    stands = rule.default is not None or rule.missing
-    return ~(inside | np.isnan(counts) if stands else inside)
+    is_replaced = rule.default is not None or rule.missing
+    return ~(inside | np.isnan(counts) if is_replaced else inside)
 
 
 def write_cells(column: Range, counted: NDArray[np.float64]) -> NDArray[Any]:

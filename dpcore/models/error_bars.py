@@ -93,15 +93,15 @@ class NoIntervals(NoiseIntervals):
 
     def coefficients(self, width: int) -> NDArray[np.float64]:
         """Always raises ContractError, with the reason."""
-        raise ContractError(f"this model has no error bars: {self.reason}")
+        raise ContractError(f"this model has no intervals: {self.reason}")
 
     def scores(self, phi: NDArray[np.float64]) -> NDArray[np.float64]:
         """Always raises ContractError, with the reason."""
-        raise ContractError(f"this model has no error bars: {self.reason}")
+        raise ContractError(f"this model has no intervals: {self.reason}")
 
     def degrees(self, width: int) -> int:
         """Always raises ContractError, with the reason."""
-        raise ContractError(f"this model has no error bars: {self.reason}")
+        raise ContractError(f"this model has no intervals: {self.reason}")
 
     def describe(self) -> str:
         """Say that there are no intervals, and why."""

@@ -20,7 +20,7 @@ from dpcore.encoding.cells import persons
 from dpcore.errors import ContractError, SourceError, need
 from dpcore.randomness import Words
 
-NOBODY = -1
+NO_PERSON = -1
 
 
 def smallest(
@@ -29,7 +29,7 @@ def smallest(
     """Return the rows of each person's `limit` smallest tags, in ascending order; ties by place.
 
     Args:
-        codes: Whose each record is, shape (n,); `NOBODY`'s are left out.
+        codes: Whose each record is, shape (n,); `NO_PERSON`'s are left out.
         tags, places: Of each record, shape (n,).
     """
     # Sorted by person, then tag; ties of tags, which are unlikely, go by place.
@@ -40,7 +40,7 @@ def smallest(
     first[1:] = sorted_codes[1:] != sorted_codes[:-1]
     # A record's rank among its person's: its position less that of the person's first.
     rank = numbers - np.maximum.accumulate(np.where(first, numbers, 0))
-    rows: NDArray[np.intp] = np.sort(order[(rank < limit) & (sorted_codes != NOBODY)])
+    rows: NDArray[np.intp] = np.sort(order[(rank < limit) & (sorted_codes != NO_PERSON)])
     return rows
 
 
@@ -49,7 +49,7 @@ class PersonCodes:
     """PRIVATE: which records of a source a run uses, and whose they are.
 
     Args:
-        codes: The person's number for each place of the source, `NOBODY` where it is not used.
+        codes: The person's number for each place of the source, `NO_PERSON` where it is not used.
             Shape (places,). Persons are numbered in the order in which they appear.
         persons: How many persons there are.
     """
@@ -66,12 +66,12 @@ class PersonCodes:
         if mask is None:
             return self
         need(mask.size == self.codes.size, SourceError, "the columns are not equally long")
-        return attrs.evolve(self, codes=np.where(mask, self.codes, np.int32(NOBODY)))
+        return attrs.evolve(self, codes=np.where(mask, self.codes, np.int32(NO_PERSON)))
 
     @property
     def rows(self) -> NDArray[np.intp]:
         """The places of the used records, ascending."""
-        return np.flatnonzero(self.codes != NOBODY)
+        return np.flatnonzero(self.codes != NO_PERSON)
 
 
 class Bounding:
@@ -108,7 +108,7 @@ class Bounding:
         numbers_by_id = self._numbers
         # Ids become numbers in order of appearance, and never leave this object.
         numbers = (
-            NOBODY if person is None else numbers_by_id.setdefault(person, len(numbers_by_id))
+            NO_PERSON if person is None else numbers_by_id.setdefault(person, len(numbers_by_id))
             for person in ids
         )
         return np.fromiter(numbers, dtype=np.int32, count=len(ids))
@@ -137,7 +137,7 @@ class Bounding:
             ContractError,
             "whose records are was not read together with the records",
         )
-        codes = np.full(self._places, NOBODY, dtype=np.int32)
+        codes = np.full(self._places, NO_PERSON, dtype=np.int32)
         if self._candidates:
             self._merge()
             owners, _, rows = self._candidates[0]

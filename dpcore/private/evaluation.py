@@ -93,7 +93,7 @@ def evaluate(
     """PRIVATE: return the figures that `evaluation` computes, without its curves.
 
     Returns:
-        {release: {metric: {predictor: value}}}, as in `Evaluation.told`.
+        {release: {metric: {predictor: value}}}, as in `Evaluation.figures`.
     """
     return evaluation(plan, outcome, metrics, groups).figures
 
@@ -223,7 +223,7 @@ def _batch_inputs(
     inputs: tuple[dict[str, Any], ...] = ({}, {})
     distribution_metric = _first(metrics, "needs_distribution")
     if distribution_metric:
-        distribution = _law(scheduled, model, noiseless, table, distribution_metric)
+        distribution = _score_distribution(scheduled, model, noiseless, table, distribution_metric)
         # Without noise a score is sure: the same means and no dispersion.
         inputs = (
             {"distribution": distribution},
@@ -267,7 +267,7 @@ def _join_batches(batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _law(
+def _score_distribution(
     scheduled: Scheduled, model: Model, noiseless: Model, table: Mapping[str, Any], metric: str
 ) -> ScoreDistribution:
     """PRIVATE: return the law of scores that follows from the noise on the model's only answer."""

@@ -91,7 +91,7 @@ class ReleaseBoundary(Protocol):
 def through_mechanism(
     planned_query: PlannedQuery, query: Query, value: NDArray[Any] | Exact, noise: Stream
 ) -> NDArray[Any]:
-    """Return the private door: the calibrated mechanism."""
+    """Return the private release boundary: the calibrated mechanism."""
     return planned_query.release(value, query, noise)
 
 
@@ -145,7 +145,7 @@ class Conversation:
         number: Of the release among the run's, so that its randomness is its own.
         records: The learners' part; behind an engine, `EngineRecords` in their place.
         randomness: The public side's.
-        hidden: The private side's own object of the same coins: what a private function keeps
+        hidden: The private side's own object of the same randomness: what a private function keeps
             there, no one publishes.
         points: Encoded points that a function is asked about; None for other releases.
         reuse: What the run's releases computed before.

@@ -1,7 +1,7 @@
 """Run folder: `public/` carries only what came through the release boundary; `operator/` is for
 insiders.
 
-Paid metrics with their error bars: what a run says of its hold-out, covered by the guarantee.
+Paid metrics with their intervals: what a run says of its hold-out, covered by the guarantee.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def run(
         progress: Called before the first answer and after every one; never in a sealed run.
         engine: What holds the records of a source; this machine's threads and disk if None.
         runs: Where run folders are made.
-        rehearsal: Seed of known secret coins: repeatable, and not private at all.
+        rehearsal: Seed of known secret randomness: repeatable, and not private at all.
         expected: A public estimate of a private number of records, for the room that they need.
         limit: Stated the plan before anything is made or spent, to limit this process or to refuse.
         rich_role: Whether the operator lets a query reach a server as a role of many rights.

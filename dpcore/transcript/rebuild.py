@@ -145,7 +145,7 @@ class PlannedSequence:
     """The planned queries of a release, counted down."""
 
     def __init__(self, queries: Mapping[str, PlannedQuery]) -> None:
-        self._asks = queries
+        self._planned_queries = queries
         self._counts: Counter[str] = Counter()
 
     def next(self, query: Query) -> tuple[PlannedQuery, int]:
@@ -154,7 +154,7 @@ class PlannedSequence:
         Raises:
             ContractError: the query is not planned as it is, or was asked too often.
         """
-        planned_query = self._asks.get(query.name)
+        planned_query = self._planned_queries.get(query.name)
         # The guarantee composes the planned asks only, so another query or one more ask would not
         # be paid for.
         if planned_query is None or query != planned_query.query:  # `args` are no part of equality

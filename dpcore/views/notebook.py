@@ -43,7 +43,9 @@ def show(thing: Any) -> Summary:
     Raises:
         ContractError: the core shows no objects of its class.
     """
-    raise ContractError(f"dpcore shows no {type(thing).__name__}: its class writes its own `sheet`")
+    raise ContractError(
+        f"dpcore shows no {type(thing).__name__}: its class writes its own `shown_summary`"
+    )
 
 
 @singledispatch

@@ -22,7 +22,7 @@ def test_a_gaussian_curve_gives_its_trade_off_and_never_less(mu):
     curve = gaussian(mu)
     for alpha in ALPHAS:
         power = norm.cdf(norm.ppf(alpha) + mu)
-        assert power <= curve.found(alpha) <= power + 2e-3
+        assert power <= curve.true_positive_rate(alpha) <= power + 2e-3
     right = norm.cdf(mu / 2)
     assert right <= curve.right <= right + 1e-3
 
@@ -35,17 +35,17 @@ def test_a_pure_epsilon_is_randomized_response(epsilon):
     assert truly <= curve.right <= truly + 1e-12
     for alpha in ALPHAS:
         power = min(np.exp(epsilon) * alpha, 1 - np.exp(-epsilon) * (1 - alpha))
-        assert power <= curve.found(alpha) <= power + 1e-12
+        assert power <= curve.true_positive_rate(alpha) <= power + 1e-12
 
 
 def test_a_delta_alone_is_a_release_of_everything_so_often():
     curve = Curve(deltas=np.array([0.2]), epsilons=np.array([0.0]))
     assert 0.6 <= curve.right <= 0.6 + 1e-12
-    assert 0.3 <= curve.found(0.1) <= 0.3 + 1e-12
+    assert 0.3 <= curve.true_positive_rate(0.1) <= 0.3 + 1e-12
 
 
 @pytest.mark.parametrize("epsilon", [701.0, 1e6, np.inf])
 def test_a_huge_epsilon_bounds_nothing(epsilon):
     curve = Curve(deltas=np.array([0.0]), epsilons=np.array([epsilon]))
     assert curve.right == 1.0
-    assert curve.found(5e-324) == 1.0
+    assert curve.true_positive_rate(5e-324) == 1.0

@@ -83,7 +83,7 @@ def test_no_more_threads_start_than_there_are_blocks(monkeypatch, rows, most):
 def test_a_poisson_sample_takes_each_record_by_a_coin_of_its_own():
     learner = Twice(sampling=Poisson(probability=0.2))
     values = np.array([counted(learner, ADD_REMOVE, seed) for seed in range(8)])
-    # 8 runs of two queries of 2000 coins: six standard errors of the mean
+    # 8 runs of two queries of 2000 trials: six standard errors of the mean
     assert abs(values.mean() - 200) < 6 * math.sqrt(1000 * 0.2 * 0.8 / values.size)
     assert values.std() > 6
 

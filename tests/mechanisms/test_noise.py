@@ -308,7 +308,7 @@ def test_randomized_response_has_its_two_probabilities() -> None:
 
 
 def permute_and_flip_distribution(x: np.ndarray) -> np.ndarray:
-    """Brute force over all outcomes of the coins: exp(-x), then a uniform one of the heads."""
+    """Brute force over all outcomes of the trials: exp(-x), then a uniform one of the heads."""
     p = np.exp(-x)
     distribution = np.zeros(x.size)
     for mask in range(1, 1 << x.size):

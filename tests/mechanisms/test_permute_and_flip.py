@@ -23,10 +23,10 @@ def distribution(scores: np.ndarray, epsilon: float) -> np.ndarray:
     result = np.zeros(scores.size)
     orders = list(itertools.permutations(range(scores.size)))
     for order in orders:
-        nobody = 1.0
+        no_one = 1.0
         for r in order:
-            result[r] += nobody * heads[r] / len(orders)
-            nobody *= 1 - heads[r]
+            result[r] += no_one * heads[r] / len(orders)
+            no_one *= 1 - heads[r]
     return result
 
 

@@ -11,7 +11,7 @@ import pytest
 from dpcore import SecretRandomness
 from dpcore.domain.cell import person
 from dpcore.encoding.cells import persons
-from dpcore.private.bounding import NOBODY, Bounding, smallest
+from dpcore.private.bounding import NO_PERSON, Bounding, smallest
 
 SAME = [17, 17.0, "17", " 17\t", np.int8(17), np.float32(17), b"17"]
 NOBODYS = [
@@ -87,7 +87,7 @@ def test_the_k_smallest_tags_of_each_person_stay_however_blocks_are_cut(most, cu
 
 
 def test_equal_tags_are_told_apart_by_place():
-    codes = np.array([0, 0, 0, NOBODY, 1], dtype=np.int32)
+    codes = np.array([0, 0, 0, NO_PERSON, 1], dtype=np.int32)
     tags = np.array([5, 5, 5, 0, 9], dtype=np.uint64)
     assert smallest(codes, tags, np.arange(5), 2).tolist() == [0, 1, 4]
     assert smallest(codes[:0], tags[:0], np.arange(0), 2).tolist() == []

@@ -39,7 +39,7 @@ NTK_NOISE = (
     "noise_multiplier: 99}, inputs: {name: truncated_laplace, noise_scale: 2e-6, truncation: 1e-3}}"
 )
 PICK = "{fits: gaussian, choice: permute_and_flip}"
-LOOK = "evaluate: {holdout: 0.25, metrics: [mse], private: "
+EVALUATION = "evaluate: {holdout: 0.25, metrics: [mse], private: "
 
 
 def release(learner=RIDGE, mechanism="gaussian", more=""):
@@ -249,7 +249,7 @@ SPECS = {
     ),
     "paid evaluation at a function": Entry(
         put(
-            release(KERNEL, "gaussian_process", f"  predictions_at: p.csv\n{LOOK}3}}\n"),
+            release(KERNEL, "gaussian_process", f"  predictions_at: p.csv\n{EVALUATION}3}}\n"),
             ("private: 3", "§private: §{epsilon: 1}"),
         ),
         ("evaluate.private",),
@@ -294,10 +294,10 @@ SPECS = {
         put(PROMISED, (NTK, f"§{NTK}")), ("eta_min", "accept_assumptions", "release.learner"), 3
     ),
     "look beyond the budget": Entry(
-        release(more=f"{LOOK}{{epsilon: §3}}}}\n"), ("evaluate.private.epsilon", "budget"), 3
+        release(more=f"{EVALUATION}{{epsilon: §3}}}}\n"), ("evaluate.private.epsilon", "budget"), 3
     ),
     "look where the count is private": Entry(
-        put(release(BALL, more=f"{LOOK}§{{epsilon: §0.1}}}}\n"), *UNCOUNTED),
+        put(release(BALL, more=f"{EVALUATION}§{{epsilon: §0.1}}}}\n"), *UNCOUNTED),
         ("evaluate.private", "add_remove"),
         3,
     ),

@@ -16,7 +16,7 @@ from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, table
 
 
 def forced(planned_query, query, value, noise):
-    """A test double for the door: the same answer whatever the records say."""
+    """A test double for the release boundary: the same answer whatever the records say."""
     return np.full(query.shape, 0.125)
 
 

@@ -35,16 +35,18 @@ class Curve:
     deltas: NDArray[np.float64]
     epsilons: NDArray[np.float64]
 
-    def found(self, alpha: float) -> float:
-        """Return the largest probability of detecting one dataset at false-accusation rate alpha.
+    def true_positive_rate(self, false_positive_rate: float) -> float:
+        """Return the largest probability to detect one dataset at a false positive rate.
 
         Args:
-            alpha: In [0, 1].
+            false_positive_rate: alpha, in [0, 1].
         """
-        products = np.exp(np.minimum(self.epsilons, _MOST)) * alpha + self.deltas
+        products = np.exp(np.minimum(self.epsilons, _MOST)) * false_positive_rate + self.deltas
         # Where e^epsilon is no double, 1 represents the first bound, which is trivially true.
         steep_bounds = np.where(self.epsilons > _MOST, 1.0, up(products, roundings=_ROUNDINGS))
-        miss_rates = np.maximum(1.0 - self.deltas - alpha, 0.0) * np.exp(-self.epsilons)
+        miss_rates = np.maximum(1.0 - self.deltas - false_positive_rate, 0.0) * np.exp(
+            -self.epsilons
+        )
         flat_bounds = 1.0 - miss_rates + _SLACK
         return float(min(1.0, steep_bounds.min(), flat_bounds.min()))
 

@@ -40,8 +40,8 @@ _UNCOVERED = 1e-20  # probability of more hits than a mixture lists
 _GRANTED = 1e-9  # relative, to binomial probabilities
 
 
-def _reach(form: str, adjacency: Adjacency) -> int:
-    """Return the distance, in units of C, by which a sum of vectors of norm at most C moves."""
+def _distance_factor(form: str, adjacency: Adjacency) -> int:
+    """Return how far a sum of vectors of norm at most C moves, in units of C."""
     # a record that is added or removed brings or takes one vector of norm C
     if adjacency.membership:
         return 1
@@ -73,7 +73,7 @@ def dpsgd(
     need_positive("dpsgd", noise_multiplier=noise_multiplier)
     steps = dpsgd_steps(batch=batch, records=records, epochs=epochs)
     need(batch <= records, "dpsgd", "a batch of at most records", "batch", batch)
-    cutoff = _reach("dpsgd", adjacency)
+    cutoff = _distance_factor("dpsgd", adjacency)
     # rounded up: a larger q has a larger curve
     q = min(1.0, up(batch / records, roundings=1))
 
@@ -96,7 +96,7 @@ def with_replacement(
         ParameterError: a number is out of range, or the relation is another one.
     """
     need_positive("with_replacement", size=size, records=records, noise_multiplier=noise_multiplier)
-    cutoff = _reach("with_replacement", adjacency)
+    cutoff = _distance_factor("with_replacement", adjacency)
     if cutoff == 1:
         raise ParameterError("with_replacement", "replace_one", "adjacency", str(adjacency))
     hits = np.arange(1, min(size, 1000) + 1)
@@ -171,7 +171,7 @@ def _matrix(form: str, adjacency: Adjacency, shift: float, noise: float) -> tupl
 
     Source: Denisov et al. (2022), Theorem 2.1.
     """
-    mu = up(_reach(form, adjacency) * shift / noise, roundings=8)
+    mu = up(_distance_factor(form, adjacency) * shift / noise, roundings=8)
     return GaussianEvent(mu=mu, adjacency=adjacency), 1
 
 

@@ -214,7 +214,7 @@ def _bound_groups(
                     bounded_groups[-1].append(bounds.release(release, hint, randomness))
         return bounded_groups
 
-    # First without coins: a bound that has to read them says so by raising.
+    # First without randomness: a bound that has to read them says so by raising.
     try:
         return None, evaluate(_WITHHELD)
     except RandomnessWithheldError:
@@ -232,7 +232,7 @@ def _check_over_randomness(
     need(
         request.randomness is None,
         SpecError,
-        "a bound holds with a probability over the public coins: do not pin them",
+        "a bound holds with a probability over the public randomness: do not pin them",
         "coins.public",
     )
     need(

@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.private.bounding import NOBODY, PersonCodes
+from dpcore.private.bounding import NO_PERSON, PersonCodes
 from dpcore.randomness import Words
 
 _CHUNK = 1 << 16  # words at a time
@@ -131,7 +131,7 @@ class OfPersons(Selection):
     def contains(self, first: int, count: int) -> NDArray[np.bool_]:
         """Return whether each place is selected, by its person."""
         codes = self.codes.codes[first : first + count]
-        in_use: NDArray[np.bool_] = codes != NOBODY
+        in_use: NDArray[np.bool_] = codes != NO_PERSON
         # Places that no one uses have no person to look up.
         in_use[in_use] = self.chosen[codes[in_use]]
         return in_use

@@ -1,4 +1,4 @@
-"""The kit: every law and every attack on all that one plugin provides."""
+"""The conformance suite: every law and every attack on all that one plugin provides."""
 
 from collections.abc import Callable, Sequence
 

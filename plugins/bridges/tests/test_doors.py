@@ -1,4 +1,4 @@
-"""The law over doors: one record's cell in a file moves no other record through any reader.
+"""The law over ways in: one record's cell in a file moves no other record through any reader.
 
 Neighbouring files are written to disk and read by readers that infer types, with their common
 options. Of each pair the frames are refused, or every other record is encoded as before, or the
@@ -278,7 +278,7 @@ def test_the_strict_reader_moves_nothing(kind, tmp_path):
         assert [*first[:place], *first[place + 1 :]] == [*second[:place], *second[place + 1 :]]
 
 
-# Doors: each opens records and states a guarantee.
+# Ways in: each opens records and states a guarantee.
 
 
 def labelled(kind, **options):

@@ -168,8 +168,8 @@ def test_an_estimator_of_a_missing_plugin_names_the_plugin(name, monkeypatch):
     for module in (dpcore.sklearn, dpcore_bridges.sklearn):
         with pytest.raises(ImportError, match=r"is not installed: pip install \. \./plugins/\*"):
             getattr(module, name)
-    with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
-        dpcore.sklearn.Nobody  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'Absent'"):
+        dpcore.sklearn.Absent  # noqa: B018
 
 
 @pytest.mark.parametrize(

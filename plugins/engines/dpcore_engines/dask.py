@@ -191,16 +191,16 @@ class Dask(ClusterEngine):
         while waiting:
             try:
                 with self.client.as_current():
-                    waiting = list(wait(waiting, dask_workers.LOOK, "FIRST_COMPLETED").not_done)
+                    waiting = list(wait(waiting, dask_workers.WAIT, "FIRST_COMPLETED").not_done)
             except TimeoutError:
                 # A timeout by itself is no fault: a slow task is waited for as long as a worker has
                 # it.
                 doing = self.client.processing()
                 timeouts = 0 if doing else timeouts + 1
                 idle_evaluations = idle_evaluations + 1 if doing and not any(doing.values()) else 0
-                if timeouts == dask_workers.LOOKS:
+                if timeouts == dask_workers.ATTEMPTS:
                     raise NoWorkerLeftError from None
-                if idle_evaluations == dask_workers.LOOKS:
+                if idle_evaluations == dask_workers.ATTEMPTS:
                     raise IdleError from None
                 continue
             timeouts = idle_evaluations = 0

@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-LOOK = 5.0
+WAIT = 5.0
 """Seconds between looks at a cluster that does not answer."""
 
-LOOKS = 3
+ATTEMPTS = 3
 """Looks in a row at which nothing has changed, until no one waits any more."""
 
 TRIES = 3
@@ -37,9 +37,9 @@ def answers(client: Any, work: Callable[..., Any], *args: Any) -> Mapping[str, A
     # A fresh call may reach workers that the hanging one lost.
     for _ in range(TRIES):
         replies = _ask_in_thread(client, work, args)
-        for _ in range(LOOKS):
+        for _ in range(ATTEMPTS):
             try:
-                reply = replies.get(timeout=LOOK)
+                reply = replies.get(timeout=WAIT)
             except queue.Empty:
                 continue
             if isinstance(reply, BaseException):

@@ -302,7 +302,7 @@ def test_workers_that_are_silent_are_asked_again_a_few_times(client, monkeypatch
             threading.Event().wait()  # as after a worker that died meanwhile
         return real(self, *args, **kwargs)
 
-    monkeypatch.setattr(dask_workers, "LOOK", 0.01)
+    monkeypatch.setattr(dask_workers, "WAIT", 0.01)
     monkeypatch.setattr(dask_workers, "LOOKS", 2)
     monkeypatch.setattr(type(client), "run", lambda *_, **__: threading.Event().wait())
     with pytest.raises(RequestError, match=r"no record was opened \(a worker does not answer"):

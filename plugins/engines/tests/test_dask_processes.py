@@ -115,7 +115,7 @@ def test_the_only_worker_killed_ends_the_wait_and_the_run_does_not_hang(
     source, tmp_path, monkeypatch
 ):
     """Dask leaves its task lying when another worker comes."""
-    monkeypatch.setattr("dpcore_engines.dask_workers.LOOK", 2.0)
+    monkeypatch.setattr("dpcore_engines.dask_workers.WAIT", 2.0)
     with DaskCluster(workers=1).opened(tmp_path) as engine:
         engine.load(source.parts(), partial(project_table, domain()))
         (only,) = processes(engine.client).values()
@@ -127,7 +127,7 @@ def test_the_only_worker_killed_ends_the_wait_and_the_run_does_not_hang(
 
 
 def test_a_cluster_that_ends_is_said_in_one_line(source, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpcore_engines.dask_workers.LOOK", 0.3)
+    monkeypatch.setattr("dpcore_engines.dask_workers.WAIT", 0.3)
     with (
         distributed.LocalCluster(
             n_workers=1,

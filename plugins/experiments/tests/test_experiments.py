@@ -5,6 +5,7 @@ import json
 import math
 import re
 import types
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -178,7 +179,7 @@ def test_an_item_calls_true_means_different_once_in_a_hundred_at_most():
         assert (abs(here[i, 0].mean() - there[i, 0].mean()) > apart) == pooled[i, 0]
 
 
-LAWS = {
+BY_NOISE = {
     "half-normal": lambda randomness, size: abs(randomness.standard_normal(size)),
     "Cauchy": lambda randomness, size: abs(randomness.standard_cauchy(size)),
 }
@@ -203,12 +204,12 @@ def item_of_gaps(draw, shared):
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.parametrize("distribution", BY_NOISE)
 def test_an_exact_gap_is_called_different_once_in_a_hundred_whatever_its_law(distribution, shared):
     """500 items: 5 expected at most, 16 is 5 sd more. Student's test calls 1.6 % and 10 to 19 %."""
     randomness = np.random.default_rng(4)
     calls = np.array([
-        item_of_gaps(lambda size: LAWS[distribution](randomness, size), shared) for _ in range(500)
+        item_of_gaps(partial(BY_NOISE[distribution], randomness), shared) for _ in range(500)
     ])  # fmt: skip
     assert calls[:, 0].sum() <= 16
     assert distribution == "half-normal" or calls[:, 1].mean() > 0.05

@@ -141,7 +141,7 @@ class Central(OneShot):
         return memory, neurons * width**2 + 2 * self.passes * records * width**2
 
     def drawn(self, public: Public) -> Neurons:
-        """Return the neurons, drawn from the public coins: the same at every call."""
+        """Return the neurons, drawn from the public randomness: the same at every call."""
         return Neurons.draw(self.neurons, self.inputs(public), public.randomness)
 
     def queries(self, public: Public) -> tuple[Query, ...]:

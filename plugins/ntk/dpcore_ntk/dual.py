@@ -53,7 +53,7 @@ class DualRegression(Conversation):
         return 8 * (3 * neurons * width + 6 * records**2), neurons * width**2 + records**3
 
     def drawn(self, public: Public) -> Neurons:
-        """Return the neurons, drawn from the public coins: the same at every call."""
+        """Return the neurons, drawn from the public randomness: the same at every call."""
         return Neurons.draw(self.neurons, Inputs(domain=public.domain), public.randomness)
 
     def statistic(

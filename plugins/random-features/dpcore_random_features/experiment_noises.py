@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpcore.claims.events.gaussian import least_epsilon
 
 Floats = NDArray[np.float64]
-Spread = Callable[[float, float, float, int], float]
+Deviation = Callable[[float, float, float, int], float]
 """A standard deviation from epsilon, delta, movement and N."""
 
 
@@ -34,7 +34,7 @@ class ScaledNoise:
     N, whatever is fitted, or the number of coefficients if left out.
     """
 
-    noise_distribution: Spread
+    noise_distribution: Deviation
 
     def __call__(
         self,

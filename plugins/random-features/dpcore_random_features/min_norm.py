@@ -182,7 +182,7 @@ class MinNorm(OneShot):
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> WaveModel:
         """Return the real part of the waves' sum."""
-        # Drawn again from public coins: the same numbers as at the fit.
+        # Drawn again from public randomness: the same numbers as at the fit.
         frequencies, phases = self.draw(public)
         return WaveModel(
             domain=public.domain,

@@ -61,7 +61,7 @@ def theorem_12(count: int, records: int, eta: float, square: float, delta: float
         square: Z2, a bound on the squared norm of the noise: printed or corrected Lemma 13.
     """
     _q(eta)
-    return math.sqrt(count) * _spread(records, eta, delta) * math.sqrt(square)
+    return math.sqrt(count) * _deviation(records, eta, delta) * math.sqrt(square)
 
 
 def noise_error(count: int, variance: float, delta: float) -> float:
@@ -75,7 +75,7 @@ def noise_error(count: int, variance: float, delta: float) -> float:
     return math.sqrt(count * variance * (1 + 2 * math.sqrt(log) + 2 * log))
 
 
-def _spread(records: int, eta: float, delta: float) -> float:
+def _deviation(records: int, eta: float, delta: float) -> float:
     return math.sqrt((1 + 2 * eta) / records) + math.pow(2 * math.log(1 / delta) / records, 0.25)
 
 
@@ -104,7 +104,7 @@ def theorem_11_corrected(count: int, records: int, eta: float, delta: float, nor
     log2 = math.log(2 / delta)
     first = (1 + 4 * log2 + math.sqrt(2 * log2)) / math.sqrt(count)
     inner = 14 * log2 * math.sqrt(records) / math.sqrt(count * _q(eta)) + 4 * math.sqrt(log2)
-    return norm * (first + _spread(records, eta, delta) * inner)
+    return norm * (first + _deviation(records, eta, delta) * inner)
 
 
 def theorem_10_corrected(

@@ -162,7 +162,7 @@ def _column(name: str, column: Column) -> dict[str, Any]:
             details |= {"as": "text"} if column.as_text else {}
             if isinstance(column, Binned):
                 numbers = column.range
-                # A last day holds all its moments, any other end itself alone.
+                # A last day holds all its moments, any other end only itself.
                 end = max(numbers.end, math.nextafter(numbers.high, math.inf))
                 details |= {"edges": column.edges, "range": {**_column(name, numbers), "end": end}}
             return {"name": name, "categories": values, "default": default, **details}

@@ -150,7 +150,9 @@ def _fill_page(
     return filled(
         "page.html",
         verdict=verdict.sentence,
-        accused=[(f"{100 * entry:g} %", _percent(curve.found(entry))) for entry in _ACCUSED],
+        accused=[
+            (f"{100 * entry:g} %", _percent(curve.true_positive_rate(entry))) for entry in _ACCUSED
+        ],
         attacks=attack_lines,
         described={
             name: draw(description.pictures)
@@ -229,9 +231,9 @@ def _draw_trade_off(curve: Curve) -> Markup:
     lines = Lines(
         title="The trade-off",
         at=tuple(map(float, alphas)),
-        values=[curve.found(float(alpha)) for alpha in alphas],
-        across="wrongly accused",
-        up="recognised at most",
+        values=[curve.true_positive_rate(float(alpha)) for alpha in alphas],
+        across="false positive rate",
+        up="true positive rate, at most",
     )
     return drawn(lines, Additions(reference=((0.0, 0.0), (1.0, 1.0))))
 

@@ -87,7 +87,10 @@ def _describe(run: Run) -> dict[str, Any]:
                 "sensitivity": describe_sensitivity(query["sensitivity"]),
                 "mechanism": describe_mechanism(query["mechanism"]),
             }
-            for name, queries in {**lock.plan["releases"], "evaluation": _looks(lock.plan)}.items()
+            for name, queries in {
+                **lock.plan["releases"],
+                "evaluation": _evaluations(lock.plan),
+            }.items()
             for query in queries
         ],
         "accountant": claim.basis.accountant,
@@ -103,7 +106,7 @@ def _describe(run: Run) -> dict[str, Any]:
     }
 
 
-def _looks(plan: dict[str, Any]) -> list[dict[str, Any]]:
+def _evaluations(plan: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"at_most": 1, **evaluation} for evaluation in paid_queries(plan)]
 
 

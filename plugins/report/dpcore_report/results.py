@@ -37,7 +37,7 @@ class ShownTable:
 
     Args:
         rows: The first ones. count: Of all rows.
-        numeric: Which columns hold numbers. bars: What the intervals say.
+        numeric: Which columns hold numbers. interval_sentence: What the intervals say.
         pictures: Of its estimates and intervals.
     """
 

@@ -115,7 +115,7 @@ def test_a_page_is_accessible_quiet_and_loads_nothing(pages, chromium, name, wid
     assert seen.requests == [file.as_uri()]
     assert not seen.wide
     assert file.stat().st_size < 1_500_000
-    assert chromium.told(OVERLAPS) == []
+    assert chromium.evaluated(OVERLAPS) == []
 
 
 OVERLAPS = """[...document.querySelectorAll('svg')].flatMap(svg => {
@@ -131,6 +131,8 @@ OVERLAPS = """[...document.querySelectorAll('svg')].flatMap(svg => {
 def test_the_first_table_ends_within_the_first_screens(pages, chromium, name):
     chromium.visit(pages / f"{name}.html", browser.needed()[1], width=1280, dark=False)
     table = "document.querySelector('table').getBoundingClientRect()"
-    assert chromium.told(f"{table}.top") < 900
+    assert chromium.evaluated(f"{table}.top") < 900
     if name == "tables":
-        assert chromium.told("document.querySelector('svg').getBoundingClientRect().bottom") < 900
+        assert (
+            chromium.evaluated("document.querySelector('svg').getBoundingClientRect().bottom") < 900
+        )

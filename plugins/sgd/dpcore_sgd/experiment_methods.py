@@ -35,7 +35,7 @@ class Theorem3Noise:
         label_bound: float = 1.0,
     ) -> NDArray[np.float64]:
         """Draw the noise, shape (count, N)."""
-        noise_distribution = _spread(fit, epsilon, delta, kappa, label_bound)
+        noise_distribution = _deviation(fit, epsilon, delta, kappa, label_bound)
         return noise_distribution * randomness.standard_normal((count, fit.coefficients.size))
 
     def loss(
@@ -49,11 +49,11 @@ class Theorem3Noise:
         label_bound: float = 1.0,
     ) -> float:
         """Return the least epsilon at delta of two outputs that are `moved` apart."""
-        noise_distribution = _spread(fit, epsilon, delta, kappa, label_bound)
+        noise_distribution = _deviation(fit, epsilon, delta, kappa, label_bound)
         return least_epsilon(float(np.linalg.norm(moved)), noise_distribution, delta)
 
 
-def _spread(fit: Fit, epsilon: float, delta: float, kappa: float, label_bound: float) -> float:
+def _deviation(fit: Fit, epsilon: float, delta: float, kappa: float, label_bound: float) -> float:
     """Return the standard deviation as printed."""
     if fit.rate is None:
         raise ParameterError("sgd.theorem_3_noise", "a fit by descent", "rate", fit.rate)

@@ -36,7 +36,7 @@ def _places(values: NDArray[np.float64], step: float) -> NDArray[np.intp]:
     return np.ceil(down(values / step, roundings=_FORGIVEN)).astype(np.intp)
 
 
-def _law(masses: NDArray[np.float64], step: float, uncovered: float) -> HitDistribution:
+def _distribution(masses: NDArray[np.float64], step: float, uncovered: float) -> HitDistribution:
     """Build a law from masses on multiples of the step, all rounded up."""
     step = up(step, roundings=_PAID_BACK)
     return distribution_of_masses(
@@ -111,7 +111,7 @@ def with_replacement_distribution(
     # below the smallest number; it counts as lost.
     if any(length * chance > _PARTED for length in lengths.tolist()):
         uncovered += _VANISHED
-    return _law(masses, step, uncovered)
+    return _distribution(masses, step, uncovered)
 
 
 def _split_intervals(
@@ -172,8 +172,8 @@ def permutation_distribution(
     masses = np.ones(1)
     for values, lengths in passes:
         places = _places(values, step)
-        pass_law = np.bincount(places, weights=lengths / records)
+        pass_distribution = np.bincount(places, weights=lengths / records)
         # A pass that is cut short may not reach the record at all: it then adds nothing.
-        pass_law[0] += (records - int(lengths.sum())) / records
-        masses = np.convolve(masses, pass_law)
-    return _law(masses, step, 0.0)
+        pass_distribution[0] += (records - int(lengths.sum())) / records
+        masses = np.convolve(masses, pass_distribution)
+    return _distribution(masses, step, 0.0)

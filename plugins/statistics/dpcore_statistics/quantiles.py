@@ -183,7 +183,7 @@ class Quantiles(Folding):
             return bool(self.by)
         # At mu = 1, or at epsilon = 1 where the budget has no delta.
         in_l1, is_replacement = public.mu is None, public.domain.exact is not None
-        planned_queries = self._asks * self._count
+        planned_queries = self._query_count * self._count
         epsilon = 1 / planned_queries if in_l1 else 2 / math.sqrt(planned_queries)
         diameter = max(max(q, 1 - q) for q in self.quantiles)
         scale = (2.0 if is_replacement else 2 * diameter) / epsilon
@@ -214,7 +214,7 @@ class Quantiles(Folding):
                 shape=(self.points,),
                 distance=Distance.LINF,
                 values="integers",
-                at_most=self._asks,
+                at_most=self._query_count,
                 reads=Reads.FOLDS,
             )
             for q in self.quantiles
@@ -224,14 +224,14 @@ class Quantiles(Folding):
         """Ask for the quantile at its rank, then r ranks below and above; or all ranks once."""
         if self.prefixes(state.public) is not None:
             return super().ask(state)
-        number, turn = divmod(len(state.answers), self._asks)
+        number, turn = divmod(len(state.answers), self._query_count)
         queries = state.queries
         if number == len(queries):
             return None
         shift = 0
         if turn:
             # r follows from the noise distribution only, and not from the answer.
-            ranks = self._ranks(state.answers[self._asks * number])
+            ranks = self._ranks(state.answers[self._query_count * number])
             shift = -ranks if turn == 1 else ranks
         return attrs.evolve(queries[number], args={"shift": shift})
 
@@ -286,7 +286,7 @@ class Quantiles(Folding):
             return prefixes.model(state)
         column = number_column(state.public.domain, self.column)
         rows = [
-            self._row(column, state.answers[k * self._asks :][: self._asks])
+            self._row(column, state.answers[k * self._query_count :][: self._query_count])
             for k in range(self._count)
         ]
         return Statistics.of(
@@ -302,7 +302,7 @@ class Quantiles(Folding):
         )
 
     @property
-    def _asks(self) -> int:
+    def _query_count(self) -> int:
         """The number of queries of each quantile."""
         return _QUERIES if self.interval else 1
 
@@ -332,7 +332,7 @@ class Quantiles(Folding):
         return tuple(
             f"quantile {q:g} of {self.column}: within {ranks:.4g} ranks on either side "
             f"({100 * self.level:g} %)"
-            for q, ranks in self._reach(noise_distributions).items()
+            for q, ranks in self._rank_ranges(noise_distributions).items()
         )
 
     def least_records(
@@ -341,9 +341,11 @@ class Quantiles(Folding):
         """Return that number of ranks: an interval of fewer records contains all of them."""
         if (prefixes := self.prefixes(public)) is not None:
             return prefixes.least_records(public, noise_distributions)
-        return max(self._reach(noise_distributions).values(), default=0.0)
+        return max(self._rank_ranges(noise_distributions).values(), default=0.0)
 
-    def _reach(self, noise_distributions: Mapping[str, NoiseDistribution]) -> dict[float, float]:
+    def _rank_ranges(
+        self, noise_distributions: Mapping[str, NoiseDistribution]
+    ) -> dict[float, float]:
         """Return, by quantile, the largest distance in ranks of an end of its interval."""
         # Twice: the end is shifted by r, and its choice may miss its rank by r again.
         return {

@@ -203,7 +203,7 @@ def test_a_session_tells_means_of_persons_by_group():
     assert (figures.estimate <= intervals.high).all()
     in_a = np.array(table["g"]) == "a"
     assert figures.estimate[0] == pytest.approx(table["x"][in_a].mean(), abs=0.3)
-    # Without it nothing is paid, and nothing told: the noise, the numbers and the words stay.
+    # Without it nothing is paid, and nothing stated: the noise, the numbers and the words stay.
     assert session.mean("x", epsilon=2.0, by=("g",)).population is None
 
 

@@ -156,13 +156,13 @@ def coverage(learner, mechanism, size, draws, records=None):
     parts, holds = [np.sort(part) for part in parts], 0
     for seed in range(draws):
         figures = lab.published(seed).tables[""]
-        is_held = True
+        is_covered = True
         for row, q in enumerate(figures["quantile"]):
             values = parts[row // len(learner.quantiles)]
             below = np.searchsorted(values, figures.low[row] - 1e-9, side="left")
             at_most = np.searchsorted(values, figures.high[row] + 1e-9, side="right")
-            is_held &= below <= q * values.size <= at_most
-        holds += bool(is_held)
+            is_covered &= below <= q * values.size <= at_most
+        holds += bool(is_covered)
     return holds
 
 

@@ -1,4 +1,6 @@
-"""Prefixes and ranges by trees and joint bars: persons by brute force, widths, and coverage."""
+"""Prefixes and ranges by trees and joint intervals: persons by brute force, widths, and
+coverage.
+"""
 
 import itertools
 from fractions import Fraction

@@ -5,8 +5,8 @@ Theorem: let r be target less count in every cell of every table of two or of th
 :math:`2(k-(S_b-S_a))`, where :math:`S_b=\sum_Jr_{iJ}[b,x_J]` over the other columns J of each. So a
 move with :math:`S_b-S_a>k` lowers F by 2 or more.
 
-Rows are moved in small batches, half of each by public coins: many at once would all run for the
-same cell. A sweep that does not lower F is taken back. Everything is a whole number.
+Rows are moved in small batches, half of each by public randomness: many at once would all run for
+the same cell. A sweep that does not lower F is taken back. Everything is a whole number.
 """
 
 import math

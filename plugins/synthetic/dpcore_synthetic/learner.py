@@ -233,7 +233,7 @@ class Rows(SummingLearner, Conversation):
         lines = self.measuring(public).forecast(public, noise_distributions)
         learner = self._of_pairs(public)
         plan = self._triples(learner, public)
-        if plan.tables and learner.asks_count(public):
+        if plan.tables and learner.counts_records(public):
             lines = (*lines, f"tables of three columns from {plan.least:.4g} records on")
         return (*lines, "rows and their display are biased, and have no intervals")
 

@@ -1,7 +1,7 @@
 """Values: what the file of a column would hold, from the cells of rows.
 
-A number is drawn evenly among those of so many decimals that lie in its cell, by public coins: no
-more is known of it than the cell. A row in no cell of a column has none there.
+A number is drawn evenly among those of so many decimals that lie in its cell, by public randomness:
+no more is known of it than the cell. A row in no cell of a column has none there.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from dpcore_tables.plan import Plan
 from dpcore_tables.steps.small_classes import CURVATURES
 
 _CLIPPED = 0.25  # of several classes, where there is much signal
-_LOOKS = 8  # at the curvature, in a descent
+_EVALUATIONS = 8  # at the curvature, in a descent
 
 
 def first_curvature(plan: Plan) -> float:
@@ -39,7 +39,7 @@ def curved(
     """
     if isinstance(descent, Plain) or stage == "screen" or plan.flattest == 1:
         return descent
-    if len(descent.steps) % max(descent.count // _LOOKS, 1):
+    if len(descent.steps) % max(descent.count // _EVALUATIONS, 1):
         return descent
     first = first_curvature(plan)
     curvature = step_curvature(descent.dictionary, descent.weights, offset, proportions)

@@ -43,8 +43,8 @@ _LOGARITHMIC_LABEL, _BALANCE = 0.03, 0.01
 _COUNTS, _TRIED, _BEGUN = 0.01, 10, 0.3  # of the budget, and of the steps of the fit
 _CATEGORIES = 0.02
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
-_LOOK, _LOOKING = 0.05, 200.0  # times the root of the number of functions: less is mostly noise
-_FLATTEST = 0.05
+_EVALUATION, _FLATTEST = 0.05, 0.05
+_SEARCH = 200.0  # times the root of the number of functions: less is mostly noise
 _CLEAR = 2600.0  # what a descent of classes leaves over is found by then
 _STEP_IN = 4  # asks, where there are tables
 _JUMPING = 5000.0  # less does not show where a function jumps, what a tail does, or cells of pairs
@@ -254,7 +254,7 @@ class Plan:
         and there is enough signal for one among so many."""
         curves, room = len(self.layout.curves()), min(_USUAL[0], int(self.signal / 20))
         is_crowded = self.layout.simple + curves > room
-        clear = self.signal >= max(small.SIGNAL, _LOOKING * math.sqrt(curves))
+        clear = self.signal >= max(small.SIGNAL, _SEARCH * math.sqrt(curves))
         return self.edition > 1 and self.kind == "number" and curves > 0 and is_crowded and clear
 
     @property
@@ -319,7 +319,7 @@ class Plan:
         """Along how many directions a last look mixes scores of classes, by `score_map`; 0 where
         there is too little signal for so many numbers."""
         count = min(max(self.outputs - 1, 1), score_map.MOST)
-        clear = max(_CLEAR, _LOOKING * math.sqrt((1 + count) * self.outputs))
+        clear = max(_CLEAR, _SEARCH * math.sqrt((1 + count) * self.outputs))
         is_asked = self.edition > 1 and self.kind != "number" and self.signal >= clear
         return count if is_asked else 0
 
@@ -386,7 +386,7 @@ class Plan:
         if self.kind == "number":
             parts_by_name |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
         if self.has_evaluations:
-            parts_by_name["look.gradient"] = _LOOK
+            parts_by_name["look.gradient"] = _EVALUATION
         if self.profiled:
             parts_by_name["screen.profile"] = _PROFILE
         if self.surveyed:

@@ -20,7 +20,7 @@ BINS = 24
 CELLS = 768
 _PSEUDO = 0.05
 _HEAVY, _SURE, _CUTOFF = 0.008, 3.0, 1.5
-SPREAD = 2.0
+WIDENING = 2.0
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -46,7 +46,7 @@ class Ranks:
         proportions: NDArray[np.float64],
     ) -> "Ranks":
         """From released means, variances and proportions of bins (rows that add up to 1)."""
-        widths = SPREAD * np.sqrt(variances)
+        widths = WIDENING * np.sqrt(variances)
         return cls(means=means, widths=widths, waves=_waves(proportions), shares=proportions)
 
     @classmethod
@@ -164,7 +164,7 @@ def usual_proportions(columns: int) -> NDArray[np.float64]:
     """Return the proportions of bins where nothing is released of them: a Gaussian's; shape
     (columns, 24).
     """
-    ends = np.linspace(-LIMIT, LIMIT, BINS + 1) * SPREAD
+    ends = np.linspace(-LIMIT, LIMIT, BINS + 1) * WIDENING
     below = gaussian_below(ends)
     below[0], below[-1] = 0.0, 1.0  # what is farther is at the ends
     return _rounded_off(np.tile(np.diff(below), (columns, 1)))

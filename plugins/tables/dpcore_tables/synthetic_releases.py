@@ -77,7 +77,9 @@ class Replay:
             centre = self.label + self._noise("label", generator) / self.records
             centre = min(max(centre, 0.0), 1.0)
             centres.append(centre)
-            clips.append(small.clip_of(self.plan.signal, self._spread(labels - centre, generator)))
+            clips.append(
+                small.clip_of(self.plan.signal, self._label_deviation(labels - centre, generator))
+            )
         targets = labels - np.array(centres)[:, None]
         screen, fit = self.plan.rounds()
         starts = [np.zeros((first.width, 1)) for first in firsts]
@@ -114,7 +116,9 @@ class Replay:
             layout, Ranks.of(means, variances, ranks.shares), self.plan.signal
         )
 
-    def _spread(self, residuals: NDArray[np.float64], generator: np.random.Generator) -> float:
+    def _label_deviation(
+        self, residuals: NDArray[np.float64], generator: np.random.Generator
+    ) -> float:
         sizes = np.minimum(np.abs(residuals), small.LIMIT) - small.LIMIT / 2
         total = self.records * float(np.mean(sizes)) + self._noise("spread", generator)
         return small.deviation_of(total, self.noises["spread"], self.records)

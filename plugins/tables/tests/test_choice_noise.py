@@ -16,7 +16,7 @@ from dpcore_tables.layout import Term
 from dpcore_tables.residuals import UNCLIPPED
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.shapes import choice_noise
-from dpcore_tables.shapes.choice_noise import _Gradients, _Looks, with_choice
+from dpcore_tables.shapes.choice_noise import _Evaluations, _Gradients, with_choice
 from dpcore_tables.survey import Survey
 
 COLUMNS = {
@@ -167,7 +167,7 @@ def test_candidates_that_say_nothing_are_nothing_in_other_surveys(model):
         survey = Survey(
             dictionary=candidates, weights=np.zeros((257, 1)), noise=noise, strengths=strengths
         )
-        evaluations = _Looks.of(survey, np.random.default_rng(1))
+        evaluations = _Evaluations.of(survey, np.random.default_rng(1))
         assert np.mean(evaluations.coefficients[large:] ** 2) < 0.3
         assert np.all(np.abs(evaluations.coefficients[:large]) > 6)
         drawn = (

@@ -15,7 +15,7 @@ from dpcore_verify.balls import mass, spend
 from dpcore_verify.laws import Event, Law
 
 _MARGIN = 2.0**-46
-_FARTHEST = 1024
+_LARGEST = 1024
 
 
 def distribution_of(values: Sequence[arb], step: fmpq, low: int) -> Law:
@@ -51,7 +51,7 @@ def discretised(event: Event, backwards: bool, step: fmpq, knots: int) -> Law:
 
 def loss_bound(event: Event) -> fmpq:
     """Return a loss beyond which neither curve falls by much."""
-    x, turns = fmpq(_FARTHEST), (False, True)
+    x, turns = fmpq(_LARGEST), (False, True)
     factor, floor = 1 + arb(2) ** -20, arb(2) ** -70
     ends = [event.delta_at(arb(2 * x), turn) * factor + floor for turn in turns]
     while x > fmpq(1, 2**40) and all(

@@ -27,9 +27,12 @@ def contradiction(
             return f"guarantee.json and the lock differ in {name}"
     # each point of a sweep is a release of its own, and may have the whole budget
     budget, is_swept = spec["budget"], "sweep" in spec
-    releases = [release["name"] for release in spec.get("releases", [{"name": "release"}])]
+    named = [
+        entry.get("name", "release") for entry in spec.get("releases", [spec.get("release", {})])
+    ]
     names = [(query.release, query.name) for query in queries]
-    is_private = "private" in (spec.get("evaluate") or {})
+    # a score on the hold-out is a release of its own, of every model
+    is_private, is_scored = (key in (spec.get("evaluate") or {}) for key in ("private", "score"))
     is_conditional = claim["status"] == "proved" and "conditional" in validities
     contradictions = {
         "the guarantee states a larger epsilon than the budget": (
@@ -40,7 +43,8 @@ def contradiction(
             number(claim["delta"]) != number(budget.get("delta", 0))
         ),
         "the releases of the spec are not those that are priced": (
-            sorted(releases) != sorted(priced) and not is_swept
+            not {*named} <= {*priced} <= {*named, *(f"{name}-score" for name in named if is_scored)}
+            and not is_swept
         ),
         "the private evaluation of the spec is not the one that is priced": (
             is_private != any(query.release in _PAID for query in queries)
@@ -56,18 +60,18 @@ def contradiction(
     priced_queries = {
         (query.release, query.name): query for query in queries if query.release not in _PAID
     }
-    for key, entries in arrays.items():
+    for key, blocks in arrays.items():
         if key not in priced_queries:
             return "answers.npz holds answers of a query that is not priced"
         # a function's answers are at as many points as were asked
         if shape := priced_queries[key].shape:
-            is_complex = (*shape, 2) in [found for _, found in entries]
+            is_complex = (*shape, 2) in [found for _, found in blocks]
             need(not is_complex, "complex answers are not known in this format")
             contradictions["answers.npz holds more answers of a query than are priced"] = (
-                sum(query_count for query_count, _ in entries) > priced_queries[key].at_most
+                sum(query_count for query_count, _ in blocks) > priced_queries[key].at_most
             )
             contradictions["answers.npz holds answers of another shape than is priced"] = any(
-                found != shape for _, found in entries
+                found != shape for _, found in blocks
             )
         if any(contradictions.values()):
             break

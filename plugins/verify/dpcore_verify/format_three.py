@@ -101,7 +101,7 @@ def _event(
     movement, kind = Movement(length, query.coordinates), text(mechanism["class"])
     need("at_most" in entry, "a private evaluation is priced from format 4 on")
     distances = _TAKEN.get(kind) or DISTANCES.get(_CLASSES.get(kind, ""), ())
-    need(entry["distance"] in distances, "a mechanism beside a distance that is not its own")
+    need(entry["distance"] in distances, "a mechanism with a distance that is not its own")
     # the noise of a law is in units of its smallest atom
     if bound["class"] == "SensitivityLaw":
         need(kind == "Gaussian", "a law over orders without Gaussian noise")

@@ -145,7 +145,7 @@ def arrays(folder: Path, releases: set[str]) -> Arrays:
                 need(len(set(names)) == len(names), "answers.npz: a name occurs twice")
                 # the order of answers next to them is no answer
                 for name in set(names) - {f"{release}.order.npy" for release in releases}:
-                    key, queries = _asks(name, releases)
+                    key, queries = _queries_of(name, releases)
                     with archive.open(name) as array:
                         shape = _shape(array.read(2200))
                     need(
@@ -166,7 +166,7 @@ def arrays(folder: Path, releases: set[str]) -> Arrays:
     return result
 
 
-def _asks(name: str, releases: set[str]) -> tuple[tuple[str, str], int | None]:
+def _queries_of(name: str, releases: set[str]) -> tuple[tuple[str, str], int | None]:
     for release in releases:
         match = _ARRAY.fullmatch(name.removeprefix(f"{release}."))
         if name.startswith(f"{release}.") and match is not None:

@@ -70,6 +70,24 @@ def test_persons_are_derived_from_their_clip(persons, tmp_path):
     assert verdict.queries[0].kind == "derived"
 
 
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        ({"release": {"name": "costs"}}, "confirmed"),
+        ({"release": {"name": "costs"}, "evaluate": {"score": 0.1}}, "confirmed"),
+        ({"release": {"name": "other"}}, "refuted"),
+        ({"release": {}}, "refuted"),
+        ({"releases": [{"name": "costs"}, {"name": "more"}]}, "refuted"),
+        ({"releases": [{"name": "more"}], "evaluate": {"score": 0.1}}, "refuted"),
+    ],
+)
+def test_the_releases_of_the_spec_are_those_that_are_priced(spec, status, persons, tmp_path):
+    run = copy.deepcopy(persons)
+    del run.spec["releases"]
+    run.spec.update(spec)
+    assert verify(run.write(tmp_path)).status == status
+
+
 def claim(index, **changes):
     return lambda run: run.claims["queries"][index].update(changes)
 

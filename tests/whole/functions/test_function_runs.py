@@ -104,7 +104,7 @@ def test_a_function_is_evaluated_by_stand_ins_that_nobody_is_charged_for(mechani
 
 
 def test_evaluating_changes_nothing_that_is_published():
-    """Equal known coins: the files' contents are the same with a hold-out looked at or not."""
+    """Equal known randomness: the files' contents are the same with a hold-out looked at or not."""
     plan = priced(function(PerQuery(questions=3)), mean(), holdout=0.5)
     outcomes = [
         plan.run(table(40), points={"curve": POINTS}, secret=SecretRandomness.rehearsal(5))

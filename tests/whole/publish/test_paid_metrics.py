@@ -34,7 +34,7 @@ release: {learner: {name: linear.sufficient_statistics, features: identity}, mec
 METRICS = (
     "[balanced_accuracy, roc_auc, {name: log_loss, clip: 0.05}, brier_score, calibration_error]"
 )
-LOOKS = f"evaluate: {{holdout: 0.5, metrics: {METRICS}}}\n"
+EVALUATION = f"evaluate: {{holdout: 0.5, metrics: {METRICS}}}\n"
 PAID = f"evaluate: {{holdout: 0.5, metrics: {METRICS}, private: {{epsilon: 0.3}}}}\n"
 
 
@@ -49,9 +49,9 @@ def people(seed=0):
 
 
 def test_the_operator_sees_what_scikit_learn_says_of_the_published_model():
-    plan = spec_of_text(SPEC + LOOKS, "spec.yaml").price()
+    plan = spec_of_text(SPEC + EVALUATION, "spec.yaml").price()
     outcome = plan.run(people())
-    spec = spec_of_text(SPEC + LOOKS, "spec.yaml")
+    spec = spec_of_text(SPEC + EVALUATION, "spec.yaml")
     found = evaluation(plan, outcome, spec.metrics)
     report = {name: who["private"] for name, who in found.figures["release"].items()}
     table, model = outcome.opened.hold_out.table(), outcome.models["release"]
@@ -119,7 +119,7 @@ def test_what_states_no_probabilities_is_refused_before_anything_is_priced():
         spec_of_text(function + "evaluate: {holdout: 0.5, metrics: [roc_auc]}", "spec.yaml")
     numbers = SPEC.replace("target: [no, yes]", "target: [0, 1]")
     with pytest.raises(SpecError, match="balanced_accuracy does not fit a target that is a range"):
-        spec_of_text(numbers + LOOKS, "spec.yaml")
+        spec_of_text(numbers + EVALUATION, "spec.yaml")
     unpriced = PAID.replace("roc_auc", "positive_rate")
     with pytest.raises(SpecError, match="positive_rate has no price here"):
         spec_of_text(SPEC + unpriced, "spec.yaml")

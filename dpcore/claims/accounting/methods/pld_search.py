@@ -369,8 +369,8 @@ def best_tilt(groups: list[Group], delta: float) -> tuple[float, float]:
     """
     finite = delta - math.fsum(g.count * g.masses.infinite for g in groups)
     log_delta = math.log(finite if finite > 0 else delta)
-    reach = math.fsum(g.count * (g.masses.last - g.masses.first) for g in groups)
-    low, high = -12.0, math.log(max(1e3, 300 * max(1.0, -math.log(delta)) / max(reach, 1e-12)))
+    loss_span = math.fsum(g.count * (g.masses.last - g.masses.first) for g in groups)
+    low, high = -12.0, math.log(max(1e3, 300 * max(1.0, -math.log(delta)) / max(loss_span, 1e-12)))
     best, implied = 1.0, math.inf
     # Three passes over a net of 24, each around the best of the one before.
     for _ in range(3):

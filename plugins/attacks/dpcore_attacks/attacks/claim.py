@@ -86,7 +86,7 @@ class Target:
         # a claim of 0 is broken by any movement; no ratio is finite then
         if claimed == 0.0:
             return Shot(math.inf if distance > 0 else 0.0, inside, 0.0, failure)
-        # of scores the range of changes is claimed besides: the larger of both ratios counts
+        # of scores the range of changes is claimed, too: the larger of both ratios counts
         if isinstance(self.claim, Sensitivity) and self.claim.range is not None:
             distance = max(distance, claimed * span(before, after) / self.claim.range_sensitivity)
         return Shot(distance / claimed, inside, size / claimed, failure, claimed)

@@ -32,7 +32,7 @@ class Counterexample(Shown):
 
     Args:
         query: Name of the query. arguments: The query's `args`.
-        records: The part's count or limit in the domain. coins: The public key.
+        records: The part's count or limit in the domain. randomness: The public key.
         claimed: What the bound allows. moved: What the statistic did.
         draw: Of the sample or order of the records, if the query has one.
         norm: Of the claim, where it is a further one of the query's; else empty.

@@ -95,7 +95,7 @@ def paths(
 ) -> Iterator[Path]:
     """Ways between data sets of `size` records, of every kind in turn, for ever."""
     # paths towards numbers of the code come twice in a round
-    makers = (_ends, _group, *more, _random_sets, _spread, *more, _outliers)
+    makers = (_ends, _group, *more, _random_sets, _scattered, *more, _outliers)
     while True:
         for make in makers:
             position = float(rng.choice((1.0, 1.0, 0.0, rng.random())))
@@ -198,7 +198,7 @@ def _random_sets(rows: Rows, size: int, rng: np.random.Generator) -> Path:
     )
 
 
-def _spread(rows: Rows, size: int, rng: np.random.Generator) -> Path:
+def _scattered(rows: Rows, size: int, rng: np.random.Generator) -> Path:
     """Labels spread evenly, of which a share moves to one end in the order of their size."""
     kinds = max(1, min(size, _KINDS))
     moving = max(1, round(float(rng.choice((0.1, 0.25, 0.5, 1.0))) * size))

@@ -234,7 +234,8 @@ class _Teller:
             if query.sampling is None:
                 yield records
             else:
-                # known coins: a feature is a function of public answers and synthetic records only
+                # known randomness: a feature is a function of public answers and synthetic records
+                # only
                 randomness = _REFERENCE.sampling(0, query.name, 1)
                 yield draw_with(query.sampling, records, self._changed, randomness)
 

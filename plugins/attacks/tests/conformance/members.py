@@ -3,7 +3,7 @@
 `MEMBERS` has a row for each public method and field of a mechanism, a bound, a sensitivity, an
 event, a query and a sampling scheme (`test_members.py` collects them from the source). A row is
 
-* `Attacked`: a law of the suite breaks, by its id. A wrong component that breaks it stands in
+* `Attacked`: a law of the suite breaks, by its id. A wrong component that breaks it is in
   `gallery/wrong_members.py` under the member's name, or in the test that the row names.
 * `Refused`: the core refuses a wrong value, or never reads a right one from the author: the test.
 * `Computed`: it follows from the other members by code of the core, in a class that is not

@@ -214,7 +214,7 @@ class PrivateEstimator(BaseEstimator):
             book = Ledger.open(book, registry)
         name, secret, reservation = type(self).__name__, None, None
         if self.rehearsal is not None:
-            # known randomness protect nobody: the ledger notes such a fit, and is not charged
+            # known randomness protects no one: the ledger notes such a fit, and is not charged
             secret = SecretRandomness.rehearsal(self.rehearsal)
             if book is not None:
                 book.note(f"{name}: a rehearsal with known randomness")
@@ -320,7 +320,7 @@ class PrivateEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.rehearsal is None  # secret coins: no two fits are alike
+        tags.non_deterministic = self.rehearsal is None  # secret randomness: no two fits are alike
         tags.input_tags.allow_nan = self.on_invalid != "refuse"
         tags.input_tags.sparse = False
         tags.target_tags.required = True

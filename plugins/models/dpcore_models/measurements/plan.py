@@ -1,4 +1,6 @@
-"""Plan: the residuals of a workload by its objective, with their bars: public, and made once."""
+"""Plan: the residuals of a workload by its objective, with their intervals: public, and made
+once.
+"""
 
 import math
 from functools import cached_property, lru_cache

@@ -51,8 +51,8 @@ def draw_curve(axes: Any, curve: Curve, epsilon: float, delta: float, pen: Pen =
 def draw_trade_off(axes: Any, curve: Curve, pen: Pen = PEN) -> None:
     """The share that an attacker may detect over the share that he accuses wrongly."""
     alphas = np.linspace(0.0, 1.0, 101)
-    fractions = [curve.found(float(alpha)) for alpha in alphas]
+    fractions = [curve.true_positive_rate(float(alpha)) for alpha in alphas]
     axes.plot(alphas, fractions, color=pen.line, linewidth=1.8)
     axes.plot([0, 1], [0, 1], color=pen.ink, linewidth=1, linestyle="--")
-    axes.set(xlabel="wrongly accused", ylabel="recognised at most")
+    axes.set(xlabel="false positive rate", ylabel="true positive rate, at most")
     axes.set(xlim=(0, 1), ylim=(0, 1.02))

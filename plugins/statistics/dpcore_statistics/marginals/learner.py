@@ -223,7 +223,7 @@ class Marginals(Statistic):
         """Choose the weight of one-way tables for about n records and the known budget."""
         return best_choice(workload, weights, n, noise_width(public))
 
-    def asks_count(self, public: Public) -> bool:
+    def counts_records(self, public: Public) -> bool:
         """Return whether the number of records is asked for before the tables."""
         if self.objective != "display" or self.rows_about is not None:
             return False
@@ -238,7 +238,7 @@ class Marginals(Statistic):
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Return the residuals' query, preceded by that for n if n decides their noise."""
         queries = super().queries(public)
-        if not self.asks_count(public):
+        if not self.counts_records(public):
             return queries
         count = SumQuery(
             name=COUNT,
@@ -272,7 +272,7 @@ class Marginals(Statistic):
         Raises:
             ContractError: it names none.
         """
-        choice = (query.args or {}).get(CHOICE) if self.asks_count(public) else None
+        choice = (query.args or {}).get(CHOICE) if self.counts_records(public) else None
         is_none = choice is None or (type(choice) is int and 0 <= choice < len(CHOICES))
         need(is_none, ContractError, "a choice is a place in the list of weights")
         return self.measured(public, choice)
@@ -318,7 +318,7 @@ class Marginals(Statistic):
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
         """Return the tallies of those tables; none if the number of records is asked first."""
-        if self.asks_count(public):
+        if self.counts_records(public):
             return ()
         return self.measured(public).tallies(conditions(public.domain, self.where))
 

@@ -1,7 +1,7 @@
 """Pairs: the tables of all pairs of groups, whose means differ, or are one a part of the other.
 
-Of both kinds of bars: of the noise only from the intervals of the two groups, which hold together;
-of the population by `comparisons`.
+Of both kinds of intervals: of the noise only from the intervals of the two groups, which hold
+together; of the population by `comparisons`.
 """
 
 import itertools

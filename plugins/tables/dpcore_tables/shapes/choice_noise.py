@@ -91,7 +91,7 @@ def _covariance(
 ) -> NDArray[np.float64]:
     """Return what the choice moved one output's weights by, before they were multiplied."""
     generator = np.random.Generator(np.random.PCG64(4))
-    evaluations = _Looks.of(state.survey, generator)
+    evaluations = _Evaluations.of(state.survey, generator)
     screen = _Gradients.of(state, before, _WIDE_SCREEN)
     first = _begun(before, state.prior_variance)
     ends = []
@@ -112,7 +112,7 @@ def _covariance(
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class _Looks:
+class _Evaluations:
     """Other answers of a survey.
 
     Args:
@@ -126,7 +126,7 @@ class _Looks:
     noises: NDArray[np.float64]
 
     @classmethod
-    def of(cls, survey: Survey, generator: np.random.Generator) -> "_Looks":
+    def of(cls, survey: Survey, generator: np.random.Generator) -> "_Evaluations":
         """Return what was found is the best of many: less what noise made of it. Coefficients have
         a mixture of normal laws, of the shares that make all of them likeliest; one draw is
         taken."""

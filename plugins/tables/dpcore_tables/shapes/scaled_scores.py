@@ -99,7 +99,8 @@ class ScaledScores:
         """From a fit and the shares that were released.
 
         Args:
-            weights: Shape (d, m). offset: Shape (m,). spread: Of one output's weights, (d, d).
+            weights: Shape (d, m). offset: Shape (m,). noise_covariances: Of one output's weights,
+                (d, d).
             proportions: Released, of the classes, or of two the second's, shape (m,).
             noise: Standard deviation of each share.
             slope: Of the gradients, with its standard deviation.
@@ -173,19 +174,19 @@ def _shifted(
 def _scaled_covariance(
     weights: NDArray[np.float64],
     covariance: NDArray[np.float64],
-    spread: NDArray[np.float64],
+    noise_covariances: NDArray[np.float64],
     slope: tuple[float, float],
     errors: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Of one output's multiplied weights, shape (d, d): noise moves the factor, too, so weights and
     slope are drawn with their noise again and again."""
     generator = np.random.Generator(np.random.PCG64(0))
-    values, vectors = np.linalg.eigh(spread)
+    values, vectors = np.linalg.eigh(noise_covariances)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     # Noise has made the weights longer: drawn around as many of them as are signal, fits are again
     # about as long as these.
     variance = float(np.mean(np.sum(weights * (covariance @ weights), axis=0)))
-    signal = 1 - float(np.sum(covariance * spread)) / max(variance, _TINY)
+    signal = 1 - float(np.sum(covariance * noise_covariances)) / max(variance, _TINY)
     # Outputs are alike: of several, fewer draws say as much.
     count = max(_DRAWS // weights.shape[1], _FEWEST)
     noise = root @ generator.standard_normal((count, *weights.shape))

@@ -126,7 +126,8 @@ class ScoreMap:
     """By what scores change: s + A' xi.
 
     Args:
-        change: A, shape (1 + k, m). spread: Of its noise, over outputs; shape (1 + k, 1 + k).
+        change: A, shape (1 + k, m). noise_covariances: Of its noise, over outputs; shape (1 + k, 1
+            + k).
     """
 
     directions: Directions
@@ -179,8 +180,8 @@ class ScoreMap:
         if outputs > 1:  # what moves all scores alike says nothing
             change -= change.mean(axis=1, keepdims=True)
         by_output = gain.reshape(len(chi), outputs, -1)
-        spread = noise**2 * np.einsum("iav,jav->ij", by_output, by_output) / outputs
-        return cls(directions=directions, change=change, deviation=spread)
+        noise_covariances = noise**2 * np.einsum("iav,jav->ij", by_output, by_output) / outputs
+        return cls(directions=directions, change=change, deviation=noise_covariances)
 
     @property
     def ratio(self) -> float:

@@ -30,7 +30,7 @@ from dpcore_tables.metric import DAMPING, Metric
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import (
     BINS,
-    SPREAD,
+    WIDENING,
     Ranks,
     cells,
     likely_means,
@@ -145,7 +145,7 @@ class TailPaths:
         single = self.ends[0][0]
         numbers = [single.layout.numeric.index(column) for column in columns]
         z = self.ranks.standard(encoded[:, single.layout.encoded])[numbers]
-        distances = SPREAD * np.abs(z).max(axis=0)
+        distances = WIDENING * np.abs(z).max(axis=0)
         widths = np.where(distances >= _CUTOFF, _WIDER**2, 1.0)
         added = np.maximum(widths * np.var(np.array(values), axis=0, ddof=1) - counted, 0.0)
         return np.asarray(added * np.minimum(distances / _NEAR, 1.0) ** 2)

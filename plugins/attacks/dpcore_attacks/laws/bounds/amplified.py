@@ -139,7 +139,7 @@ class _Sampled:
 def _amplified(case: Case, seed: int, draws: int, rate: float) -> str:
     # A small size too: there a sample is a large share, and amplification spares least.
     sizes = [case] if case.domain.at_most is None else [case, case.at_size(_SMALL)]
-    queries = [sampled for sized in sizes for sampled in _asks(sized, seed)]
+    queries = [sampled for sized in sizes for sampled in _sampled_queries(sized, seed)]
     skip_if(not queries, "it asks nothing of a sample that its price counts on")
     # A union bound: the comparisons together fail a right claim with chance `rate` at most.
     comparisons = len(queries) * len(_SCALES)
@@ -149,7 +149,7 @@ def _amplified(case: Case, seed: int, draws: int, rate: float) -> str:
     return f"{comparisons} comparisons; {describe_limit(_DRAWS * draws, rate_each)}"
 
 
-def _asks(case: Case, seed: int) -> Iterator[_Sampled]:
+def _sampled_queries(case: Case, seed: int) -> Iterator[_Sampled]:
     claims = case.safe_claims()
     rng = np.random.default_rng(seed)
     for query, claim in () if isinstance(claims, Refused) else claims:

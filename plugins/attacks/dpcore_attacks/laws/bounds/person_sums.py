@@ -64,7 +64,7 @@ def by_core(learner: SummingLearner, query: Query, records: Records, public: Pub
 
 def person_sum_verdicts(case: Case, total: Total = by_core, seed: int = 0) -> list[Verdict]:
     """Return the laws of one learner whose queries clip persons; none of any other."""
-    queries = _asks(case, seed)
+    queries = _sum_queries(case, seed)
     if not queries:
         return []
     subject = f"{type(case.learner).__name__}, {case.adjacency}"
@@ -96,7 +96,7 @@ class _Trial:
         return self.records.persons
 
 
-def _asks(case: Case, seed: int) -> tuple[SumQuery, ...]:
+def _sum_queries(case: Case, seed: int) -> tuple[SumQuery, ...]:
     if not sums_exactly(case.learner):
         return ()
     try:
@@ -175,7 +175,7 @@ def _apart(case: Case, total: Total, seed: int) -> str:
     skip_if(isinstance(claims, Refused), "it claims nothing of replaced persons")
     assert not isinstance(claims, Refused), "skipped above"
     rng, widest = np.random.default_rng([seed, 7]), Fraction(0)
-    trial = _Trial(case, _asks(case, seed), total, universe(case.domain, rng))
+    trial = _Trial(case, _sum_queries(case, seed), total, universe(case.domain, rng))
     for query in trial.queries:
         first, second = _distant_persons(trial, query, rng)
         for planned, claim in claims:

@@ -107,7 +107,7 @@ def _shape(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -
 def _pure(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
     first = features.draw(domain, PublicRandomness(3))
     expected = first(encoded).copy()
-    np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
+    np.random.random()  # noqa: NPY002  # code that reads the global generator sees it move
     # Another key and other rows in between: a cache must not survive them.
     features.draw(domain, PublicRandomness(4))(-encoded)
     second_map = features.draw(domain, PublicRandomness(3))

@@ -227,7 +227,7 @@ def _statistic_pure(trial: _Trial) -> str:
             first = trial.statistic(learner, query, pair.before)
             # Neighbouring records in between: whatever they leave behind would change the repeat.
             trial.statistic(learner, query, pair.after)
-            np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
+            np.random.random()  # noqa: NPY002  # code that reads the global generator sees it move
             repeat = trial.statistic(learner, query, pair.before)
             fresh_instance = trial.statistic(copy.deepcopy(trial.case.learner), query, pair.before)
             fail_if(

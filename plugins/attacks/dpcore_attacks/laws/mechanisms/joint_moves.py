@@ -43,7 +43,7 @@ each takes few words, and words.
 _STAGES = three_stages(3_000_000, 103_000_000, 203_000_000)
 _AS_LOUD = 1.5  # times the noise of one only
 _FEWEST = 2_000
-_LOOKS = 400  # draws to see how loud one coordinate is
+_TRIAL_DRAWS = 400  # draws to see how loud one coordinate is
 _BINS = 24
 _PARTS = 4  # movements
 _QUIET = (0.05, 0.3, 0.5)  # proportions of the quietest releases that are looked at only
@@ -122,15 +122,17 @@ def _bench(trial: Trial) -> tuple[Bench, Event]:
     largest_size, smallest_size = _SIZES
     with suppress(NotApplicableError, DpcoreError):
         bench, event = trial.accepted_bench(largest_size, 1.0)
-        if 0 < _spread(bench) <= _AS_LOUD * _spread(trial.bench(1, 1.0)):
+        if 0 < _deviation(bench) <= _AS_LOUD * _deviation(trial.bench(1, 1.0)):
             return bench, event
     return trial.accepted_bench(smallest_size, 1.0)
 
 
-def _spread(bench: Bench) -> float:
+def _deviation(bench: Bench) -> float:
     """Return what half of the outputs lie within, at 0."""
     size = bench.query.real_size
-    return float(np.median(np.abs(bench.draws(np.zeros(size), max(20, _LOOKS // size), 2_900_000))))
+    return float(
+        np.median(np.abs(bench.draws(np.zeros(size), max(20, _TRIAL_DRAWS // size), 2_900_000)))
+    )
 
 
 def _part(trial: Trial, size: int) -> float:

@@ -253,7 +253,7 @@ def _noise_only(case: MechanismCase, seed: int) -> str:
     value = start(case, 1.0)
     value_before = value.copy()
     first = _release(case, value, seed)
-    np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
+    np.random.random()  # noqa: NPY002  # code that reads the global generator sees it move
     _release(case, value, seed, number=2)
     fail_if(not np.array_equal(value_before, value), "release changed the value it was given")
     skip_if(
@@ -274,10 +274,10 @@ def _prepared(case: MechanismCase, seed: int) -> str:
         "its noise is another library's: `prepared` by itself was tested",
     )
     last = 1.0 if case.query.distance is Distance.HAMMING else 2.0  # two categories at least
-    asks = [(number, size) for number, size in enumerate((0.0, 1.0, 0.0, last))]
+    numbered = [(number, size) for number, size in enumerate((0.0, 1.0, 0.0, last))]
     for scale in (0.3, 1.0, 30.0):
         release = case.at(scale).prepared(case.query, case.sensitivity)
-        for number, size in [*asks, asks[0]]:
+        for number, size in [*numbered, numbered[0]]:
             value = start(case, size)
             noise = SecretRandomness.rehearsal(seed).noise(0, case.query.name, number)
             released = release(value, case.query, noise)
@@ -285,7 +285,7 @@ def _prepared(case: MechanismCase, seed: int) -> str:
                 not np.array_equal(released, _release(case, value, seed, number, scale)),
                 f"ask {number} at scale {scale:g} is released differently",
             )
-    return f"{len(asks) + 1} asks at 3 scales"
+    return f"{len(numbered) + 1} queries at 3 scales"
 
 
 def replicates(case: MechanismCase, seed: int, number: int) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""What a mechanism states beside its event: what it takes, and how its noise is distributed."""
+"""What a mechanism states with its event: what it takes, and how its noise is distributed."""
 
 from functools import partial
 from itertools import product
@@ -46,7 +46,7 @@ _CHANCE = 1e-9  # of what was drawn, or worse, were the claim true
 
 
 def stated_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
-    """Return the laws of what a mechanism states beside its event, at one query."""
+    """Return the laws of what a mechanism states with its event, at one query."""
     checks = {AS_STATED: _noise_as_stated, TAKES: _takes, EVENT_OF_ORDERS: _event_of_orders}
     return judge_all(checks, case.name, case, seed)
 

@@ -305,7 +305,7 @@ def _distinct(case: InteractiveCase, count: int) -> NDArray[np.float64]:
 def _noise_keyed(case: InteractiveCase, seed: int) -> str:
     points = _few(case, 6)
     first = case.oracle(seed).ask(points)
-    np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
+    np.random.random()  # noqa: NPY002  # code that reads the global generator sees it move
     fail_if(
         not np.array_equal(case.oracle(seed).ask(points), first),
         "equal functions, questions and streams gave different answers",

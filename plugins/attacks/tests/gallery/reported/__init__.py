@@ -1,6 +1,6 @@
 """Forty wrong components written from bug reports and papers about other libraries.
 
-They measure the kit: none may be left out, and none changed because it is.
+They measure the conformance suite: none may be left out, and none changed because it is.
 """
 
 from gallery.entry import reported
