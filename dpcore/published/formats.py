@@ -114,7 +114,7 @@ def bound_dict(sensitivity: AnySensitivity, style: Format) -> dict[str, Any]:
 
 
 def public_dict(plan: Plan) -> dict[str, Any]:
-    """Return the public facts of a plan's learners, by release, other than domain and randomness."""
+    """Return the public facts of a plan's learners, by release, without domain and randomness."""
     exact = plan.request.domain.exact is not None
     return {
         scheduled.name: {
