@@ -303,11 +303,11 @@ def test_workers_that_are_silent_are_asked_again_a_few_times(client, monkeypatch
         return real(self, *args, **kwargs)
 
     monkeypatch.setattr(dask_workers, "WAIT", 0.01)
-    monkeypatch.setattr(dask_workers, "LOOKS", 2)
+    monkeypatch.setattr(dask_workers, "ATTEMPTS", 2)
     monkeypatch.setattr(type(client), "run", lambda *_, **__: threading.Event().wait())
     with pytest.raises(RequestError, match=r"no record was opened \(a worker does not answer"):
         Dask(client).ready()
-    monkeypatch.setattr(dask_workers, "LOOKS", 2000)
+    monkeypatch.setattr(dask_workers, "ATTEMPTS", 2000)
     monkeypatch.setattr(dask_workers, "TRIES", 1)
     monkeypatch.setattr(type(client), "run", run)
     asked += [(), ()]
