@@ -177,7 +177,7 @@ def test_an_invocation_publishes_a_model_and_nothing_private(export):
     published = export(plan)(table())
     assert isinstance(published, Published)
     assert {field.name for field in attrs.fields(Published)} == {
-        "models", "answers", "guarantee", "coins",
+        "models", "answers", "guarantee", "randomness",
     }  # fmt: skip
     assert published.guarantee.status is Status.PROVED
     (answer,) = published.answers["release"]
