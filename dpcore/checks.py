@@ -128,14 +128,20 @@ def instance_of(*kinds: type) -> Validator:
     return check
 
 
+class _Phrase(str):
+    """Words about a value, which messages show without quotes."""
+
+    __repr__ = str.__str__
+
+
 def describe_type(value: object) -> str:
     """Describe a value by its type: None, a class or `a value of type ...`.
 
     The value itself is never shown: it may be a record.
     """
     if isinstance(value, type):
-        return f"the class {value.__name__}"
-    return "None" if value is None else f"a value of type {type(value).__name__}"
+        return _Phrase(f"the class {value.__name__}")
+    return _Phrase("None" if value is None else f"a value of type {type(value).__name__}")
 
 
 def integer_from(lowest: int) -> Validator:

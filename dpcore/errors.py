@@ -17,6 +17,17 @@ LONGEST_VALUE = 80  # characters of one value in a message
 LONGEST_MESSAGE = 1000
 NEAR = 0.6  # of two names, by difflib's ratio; a name of two or three letters has fewer to share
 LONGEST_LIST = 200  # characters of the names that a hint lists
+SYNONYMS = {
+    "average": "mean", "avg": "mean", "bincount": "histogram", "corr": "covariance",
+    "correlation": "covariance", "cov": "covariance", "crosstab": "table", "groupby": "group_by",
+    "len": "count", "max": "quantiles", "median": "quantiles", "min": "quantiles",
+    "mode": "top", "nunique": "distinct", "percentile": "quantiles", "percentiles": "quantiles",
+    "quantile": "quantiles", "size": "count", "std": "variance", "stddev": "variance",
+    "total": "sum", "unique": "distinct", "value_counts": "histogram", "var": "variance",
+}  # fmt: skip
+"""What other tools call a statistic, and the last part of its name here."""
+WITH = {"median": " with `quantiles: [0.5]`", "std": " (its square root is the deviation)"}
+"""How a statistic of another name is asked for."""
 
 _SQLSTATE = re.compile(r"[0-9A-Z]{5}\Z")
 
@@ -50,8 +61,11 @@ def near(name: str, valid: Iterable[str]) -> str:
     tails = {re.split("[./]", c.casefold())[-1]: c for c in reversed(candidates)}
     names = tails | {candidate.casefold(): candidate for candidate in candidates}
     cutoff = NEAR if len(name) > 3 else NEAR - 0.1
-    matches = difflib.get_close_matches(name.casefold()[:100], names, n=1, cutoff=cutoff)
-    return f"; did you mean {names[matches[0]]!r}?" if matches else ""
+    word = re.split("[./]", name.casefold()[:100])[-1]
+    matches = [SYNONYMS[word]] if SYNONYMS.get(word) in names else (
+        difflib.get_close_matches(name.casefold()[:100], names, n=1, cutoff=cutoff)
+    )  # fmt: skip
+    return f"; did you mean {names[matches[0]]!r}{WITH.get(word, '')}?" if matches else ""
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

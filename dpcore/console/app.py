@@ -21,6 +21,39 @@ from dpcore.console.parameters import Command
 from dpcore.errors import ParameterError, SpecError, near, shown
 from dpcore.registry.commands import COMMANDS, ORDER
 
+_COMMANDS = {
+    "add": "dpcore plugins enable NAME",
+    "components": "dpcore plugins show statistics",
+    "create": "dpcore init DATA",
+    "delete": "dpcore plugins disable NAME",
+    "help": "dpcore --help",
+    "install": "pip install`, then `dpcore plugins enable NAME",
+    "learners": "dpcore plugins show statistics",
+    "list": "dpcore plugins list",
+    "new": "dpcore init DATA",
+    "price": "dpcore check SPEC",
+    "remove": "dpcore plugins disable NAME",
+    "start": "dpcore init DATA",
+    "uninstall": "dpcore plugins disable NAME",
+    "validate": "dpcore check SPEC",
+    "version": "dpcore --version",
+}
+"""Words that other tools have for commands, and the command here."""
+_SETTINGS = {
+    "--budget": "`budget: {epsilon: 1}` in the spec sets it",
+    "--csv": "`--source FILE` of `dpcore run` names another file",
+    "--data": "`--source FILE` of `dpcore run` names another file",
+    "--delta": "`budget: {epsilon: 1, delta: 1e-6}` in the spec sets it",
+    "--epsilon": "`budget: {epsilon: 1}` in the spec sets it",
+    "--ledger": "`ledger: NAME` in the spec sets it",
+    "--mechanism": "`mechanism: NAME` of a release in the spec sets it",
+    "--out": "`--runs FOLDER` of `dpcore run` sets where run folders are made",
+    "--output": "`--runs FOLDER` of `dpcore run` sets where run folders are made",
+    "--seed": "noise is fixed only in a rehearsal, which is not private: "
+    "`dpcore run SPEC --rehearsal SEED`",
+}
+"""Options that `check` and `run` do not have, and what sets the same."""
+
 
 class NamedCommands(click.Group):
     """A group that answers a mistyped name with the nearest one, and no name with its help."""
@@ -42,7 +75,9 @@ class NamedCommands(click.Group):
         """Find a command as any group does; a mistyped name fails with the nearest one."""
         name = args[0]
         if self.get_command(ctx, name) is None and name[:1].isalnum() and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {shown(name)}{near(name, self.list_commands(ctx))}")
+            known = f"; did you mean `{_COMMANDS[name]}`?" if name in _COMMANDS else ""
+            hint = known or near(name, self.list_commands(ctx))
+            ctx.fail(f"No such command {shown(name)}{hint}")
         return super().resolve_command(ctx, args)
 
 
@@ -59,8 +94,12 @@ def usage_in_one_line() -> Iterator[None]:
         if error.ctx and isinstance(error, click.NoSuchOption):
             names = [name.strip("-") for param in error.ctx.command.params for name in param.opts]
             hint = near(error.option_name.strip("-"), names).replace("mean '", "mean '--")
-            message = f"no option is called {shown(error.option_name)}{hint}"
+            is_of_spec = error.ctx.info_name in ("check", "run")
+            known = _SETTINGS.get(error.option_name, "") if is_of_spec else ""
+            message = f"No such option {shown(error.option_name)}{f'; {known}' if known else hint}"
+            path = "" if known else path
         way = "" if "did you mean" in message else f"; `{path} --help` shows what it takes"
+        way = way if path else ""
         message = message.rstrip(".").replace("valid float", "valid number").removesuffix(" range")
         raise fail(message + way, 2) from None
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpcore.checks import describe_type, is_finite, is_integer, need_field, unboxed
 from dpcore.domain.cell import MISSING, day, key, letters, number
 from dpcore.domain.moments import zone_named, zone_rules
-from dpcore.errors import need
+from dpcore.errors import ParameterError, need
 
 Category = str | int | float
 
@@ -68,8 +68,16 @@ class Range:
                 name,
                 value if isinstance(value, Real | str | None) else describe_type(value),
             )
+        if not self.low < self.high:
+            ends = (self.low, self.high)
+            low, high = (
+                (f"{end:.15g}" for end in ends) if type(self) is Range else map(date_text, ends)
+            )
+            way = f"is reversed; write [{high}, {low}]"
+            way = way if self.low > self.high else "is empty; its ends must differ"
+            message = f"the range [{low}, {high}] {way}"
+            raise ParameterError("range", "low < high", "high", self.high, message=message)
         for condition, name, requirement in (
-            (self.low < self.high, "high", f"low < high, low={self.low!r}"),
             # Encodings divide by the width, sensitivities grow with it, and squares of it are
             # summed.
             (

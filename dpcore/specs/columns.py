@@ -102,8 +102,9 @@ def declared_column(node: Node) -> Column:
         if len(ends) == len(value) == 2:
             return Range(ends[0], ends[1])
     raise SpecError(
-        "needs [low, high], a list of texts or [false, true], {range: [low, high]}, "
-        "{dates: [first, last]}, {categories: [...]}, {categories_from: FILE} or {texts: BYTES}"
+        "this declares no column; write numbers as [low, high], words as a list of texts, truths "
+        "as [false, true], dates as {dates: [first, last]}; or write {range: [low, high]}, "
+        "{categories: [...]}, {categories_from: FILE} or {texts: BYTES}"
     )
 
 
@@ -133,7 +134,7 @@ def condition(node: Node, rule: Any) -> Condition:
     need(
         node.value not in ([], {}),
         SpecError,
-        "needs present, a list of categories, or {from: LOW, below: HIGH}",
+        "the condition is empty; write present, a list of categories, or {from: LOW, below: HIGH}",
     )
     if node.value == "present":
         return Condition()
@@ -184,11 +185,14 @@ def _dates(text: DatesColumn) -> Dates:
         need(
             not math.isnan(end),
             SpecError,
-            "needs a date such as 2020-01-31",
+            f"{shown(text.dates[number])} is not a date; dates look like 2020-01-31",
             ("dates", str(number)),
         )
     # Dates are days as numbers, so they compare and scale like the ends of a range.
-    need(ends[0] < ends[1], SpecError, "needs two dates, the earlier one first", "dates")
+    listed = f"[{', '.join(text.dates)}]"
+    way = f"are reversed; write [{', '.join(text.dates[::-1])}]"
+    way = "are the same day; they must differ" if ends[0] == ends[1] else way
+    need(ends[0] < ends[1], SpecError, f"the dates {listed} {way}", "dates")
     default = None if text.default is None else day(text.default, zone)
     need(
         default is None or ends[0] <= default <= ends[1],

@@ -18,6 +18,12 @@ T = TypeVar("T")
 _AT = re.compile(r" - at `\$(?P<path>[^`]*)`\Z")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 _FIELD = re.compile(r"field `([^`]*)`")
+_EXAMPLES = {
+    "bins": ", such as {age: 10}",
+    "edges": ", such as {age: [0, 18, 65, 110]}",
+    "where": ", such as {age: {from: 18}} or {sex: [f]}",
+}
+"""What a mapping of this key looks like."""
 
 
 def convert(node: Node, to: type[T]) -> T:
@@ -47,12 +53,16 @@ def _misfit(node: Node, to: Any, message: str) -> SpecError:
         info, here = _inner(info, here, step), reached(here, [step])
     field = _FIELD.search(message)
     if field and "unknown" in message:
-        hint = nearest(field[1], _keys(info))
+        hint = near(field[1], _keys(info)) or _elsewhere(field[1], inspect.type_info(to), steps)
+        hint = hint or nearest(field[1], _keys(info))
         return SpecError(f"unknown key {shown(field[1])}{hint}", steps, key=field[1])
     if field and "missing" in message:
         return SpecError(f"the key {field[1]!r} is missing", steps)
     got = _got(here) if steps or not isinstance(here.value, str) else "text"  # a file of records?
-    return SpecError(f"needs {phrase_of(info)}, got {got}{_hint_nearest(here, info)}", steps)
+    phrase = phrase_of(info)
+    example = _EXAMPLES.get(steps[-1], "") if phrase == "a mapping" and steps else ""
+    hint = example or _hint_nearest(here, info)
+    return SpecError(f"needs {phrase}{example}, got {got}{'' if example else hint}", steps)
 
 
 def _options(info: inspect.Type) -> list[inspect.Type]:
@@ -81,6 +91,24 @@ def _keys(info: inspect.Type) -> list[str]:
     """Valid keys of a mapping."""
     structs = [option for option in _options(info) if isinstance(option, inspect.StructType)]
     return [field.encode_name for struct in structs for field in struct.fields]
+
+
+def _elsewhere(key: str, root: inspect.Type, steps: list[str]) -> str:
+    """Return where else a key belongs: at the top, or below a key that has it; or nothing."""
+    if steps and key in _keys(root):
+        return f"; it belongs at the top level, not below {steps[0]!r}"
+    level, depth = [("", root)], 0
+    while level and depth < 4:
+        level, depth = [
+            (f"{path}.{field.encode_name}".lstrip("."), field.type)
+            for path, info in level
+            for option in _options(info)
+            if isinstance(option, inspect.StructType)
+            for field in option.fields
+        ], depth + 1  # fmt: skip
+        if places := [path for path, info in level if key in _keys(info)]:
+            return f"; it belongs below {places[0]!r}"
+    return ""
 
 
 def _hint_nearest(node: Node, info: inspect.Type) -> str:

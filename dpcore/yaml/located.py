@@ -132,12 +132,10 @@ def read(path: Path, way: str = "") -> Node:
     need(text.strip(), SpecError, f"the file is empty{way}", place=f"{name}:1:1")
     node = parse(text, name)
     # Text by itself may be a file of records, of which no message may show anything.
-    need(
-        isinstance(node.value, dict | list),
-        SpecError,
-        f"no keys and values, which YAML has (--source, or data.source, names records){way}",
-        place=node.where,
-    )
+    if not isinstance(node.value, dict | list):
+        from dpcore.yaml.other_files import why_no_keys
+
+        raise SpecError(why_no_keys(path, way), place=node.where)
     return node
 
 
@@ -155,7 +153,12 @@ def parse(text: str, name: str) -> Node:
         if isinstance(event, yaml.DocumentStartEvent):
             where, is_plain = _where(event, name), not event.version and not event.tags
             need(is_plain, SpecError, "YAML directives are not allowed", place=where)
-            need(node is None, SpecError, "one document was needed, a second begins", place=where)
+            need(
+                node is None,
+                SpecError,
+                "a second document begins here; keep one, and delete this line",
+                place=where,
+            )
             node = _build(next(events), events, name, 0)
     if node is None or node.value is None:
         raise SpecError("the file is empty", place=f"{name}:1:1")
@@ -338,7 +341,7 @@ def _resolve(text: str, where: str) -> Scalar:
     if is_number and math.isfinite(value := float(text)):
         return value
     if is_number or _NOT_FINITE.match(text):
-        raise SpecError(f"a finite number was needed, got {shown(text)}", place=where)
+        raise SpecError(f"{shown(text)} is not a finite number", place=where)
     return text
 
 

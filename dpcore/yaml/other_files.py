@@ -14,6 +14,7 @@ _URL = re.compile(r"[a-z][a-z0-9+]+:/")
 _MOST = 1000  # names of a folder that a hint looks at
 _RUN = "a run folder: `dpcore replay` and `dpcore report` read it"
 _FOLDER = "not a file but a folder: name a file in it"
+_TABLES = (".csv", ".tsv", ".parquet", ".pq")
 _STARTS = {
     b"PK\x03\x04": "an Excel workbook or a zip archive: save the summary as CSV, or unpack it",
     b"\x1f\x8b": "compressed by gzip: unpack it",
@@ -35,6 +36,13 @@ def why_unreadable(path: Path, error: OSError) -> str:
         files = itertools.islice(path.parent.iterdir(), _MOST)
         names = [file.name for file in files if file.suffix == path.suffix]
     return f"no such file{near(path.name, names)}"
+
+
+def why_no_keys(path: Path, way: str) -> str:
+    """Return what a file without keys is, and what writes a spec for a file of records."""
+    if path.suffix.lower() in _TABLES and "a spec" in way:
+        return f"this is a data file, not a spec; `dpcore init {path}` writes a spec for it"
+    return f"this file has no keys with values, such as `dpcore: 1`{way}"
 
 
 def why_no_text(start: bytes) -> str:

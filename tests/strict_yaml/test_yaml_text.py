@@ -37,7 +37,7 @@ def test_keys_are_text_whatever_they_look_like():
         ("a: !!int 1", "t:1:4", "tags"),
         ("!!python/object:os.system a: 1", "t:1:1", "tags"),
         ("a:\n\t- 1", "t:2:1", "not YAML"),
-        ("--- 1\n--- 2", "t:2:1", "one document"),
+        ("--- 1\n--- 2", "t:2:1", "second document"),
         ("%YAML 1.1\n---\na: 1", "t:1:1", "directives"),
         ("a: .nan", "t:1:4", "finite"),
         ("a: -.inf", "t:1:4", "finite"),

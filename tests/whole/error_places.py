@@ -119,7 +119,9 @@ SPECS = {
     "count that is private": Entry(
         head(("records: 40", "records: §{at_most: 50}")), ("exact number of records",)
     ),
-    "columns of the wrong order": Entry(head(("a: [-1, 1]", "a: §[1, -1]")), ("columns.a", "low")),
+    "columns of the wrong order": Entry(
+        head(("a: [-1, 1]", "a: §[1, -1]")), ("columns.a", "write [-1, 1]")
+    ),
     "sealed by yes": Entry(release(more="sealed: §yes\n"), ("sealed", "true or false", "'yes'")),
     "sealed and refusing": Entry(
         release(more="sealed: true\non_invalid: §refuse\n"), ("on_invalid", "project")

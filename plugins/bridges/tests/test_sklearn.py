@@ -271,7 +271,7 @@ def test_noise_is_what_it_takes():
         ({"columns": (-1, 1, 2)}, "a pair"),
         ({"columns": ([-1, -1, -1], 1)}, "a pair"),
         ({"columns": {"a": (-1, 1)}}, "features"),
-        ({"columns": (1, -1)}, "low < high"),
+        ({"columns": (1, -1)}, "is reversed"),
         ({"epsilon": 0}, "epsilon > 0"),
         ({"on_invalid": "drop"}, "refuse or project"),
     ],

@@ -21,7 +21,7 @@ from dpcore.domain import Classes
 from dpcore.domain.bins import equal_edges
 from dpcore.domain.columns import Category, Dates, date_text, summary
 from dpcore.encoding.columns import cells_of
-from dpcore.errors import ParameterError, near, need
+from dpcore.errors import ParameterError, near, need, shown
 from dpcore.learner import AnyLearner
 from dpcore.summing import Cut
 
@@ -172,8 +172,12 @@ def number_column(domain: Domain, name: str) -> NumberColumn:
     column = declared(domain, name)
     if not isinstance(column, NumberColumn):
         ranges = [n for n, rule in domain.rules.items() if isinstance(rule, Range)]
-        requirement = f"a column with a range ({', '.join(ranges) or 'none is declared'})"
-        raise ParameterError("statistics", requirement, "column", name)
+        listed = ", ".join(ranges) or "none is declared"
+        raise ParameterError(
+            "statistics", f"a column with a range ({listed})", "column", name,
+            message=f"column {name!r} holds categories, and this statistic is of numbers or dates; "
+            f"columns with a range: {listed}",
+        )  # fmt: skip
     return column
 
 
@@ -197,6 +201,8 @@ def selected(domain: Domain, where: Mapping[str, Condition], records: Records) -
         "columns with what they must meet",
         "where",
         where,
+        message=f"{shown(where)} is no condition: `where` maps columns to conditions, for example "
+        f'{{"age": {{"from": 30}}}}',
     )
     for name, condition in where.items():
         mask &= _meets(declared(domain, name), condition, records)
@@ -239,14 +245,19 @@ def _ends(column: NumberColumn, condition: Condition) -> tuple[float, ...]:
         ParameterError: it is none, or no number meets it.
     """
     if not isinstance(condition, Mapping) or not condition or {*condition} - {"from", "below"}:
+        dates = isinstance(column.column, Dates)
+        end = "2010-01-31" if dates else "18"
         raise ParameterError(
-            column.name, "{from: NUMBER, below: NUMBER}, one of both or both", "where", condition
-        )
+            column.name, "{from: NUMBER, below: NUMBER}, one of both or both", "where", condition,
+            message=f"{shown(condition)} is no condition on the column {column.name!r} of "
+            f"{'dates' if dates else 'numbers'}; write {{from: {end}}}, {{below: {end}}} or both",
+        )  # fmt: skip
     ends = {key: float(column.numbers([end])[0]) for key, end in condition.items()}
     # A cell ends below its upper edge: what lies above is in a cell of its own.
     below = (ends["below"],) if "below" in ends else ()
     edges = (ends.get("from", -math.inf), *below, math.inf)
-    need(edges[0] < edges[1], column.name, "from < below", "where", dict(condition))
+    message = f"no value of {column.name!r} meets {shown(dict(condition))}; `from` must be lower"
+    need(edges[0] < edges[1], column.name, "from < below", "where", condition, message=message)
     return edges
 
 
@@ -261,6 +272,8 @@ def _meets(column: DeclaredColumn, condition: Condition, records: Records) -> ND
             f"different declared categories ({summary(column.values)})",
             "where",
             unknown or listed,
+            message=f"{shown(unknown or listed)} in `where` are not different categories of "
+            f"{column.name!r}; it has {summary(column.values)}",
         )
         codes = np.array([column.values.index(value) for value in listed])
         return np.isin(column.codes(records), codes)
@@ -296,21 +309,20 @@ class Cells:
         column = declared(domain, name)
         if isinstance(column, CategoryColumn):
             # Categories are cells as they are; edges would be dropped in silence.
-            need(
-                edges is None and bins is None,
-                name,
-                "neither edges nor bins: it has categories",
-                "edges",
-                edges,
-            )
+            message = f"column {name!r} has categories already; leave out its edges and bins"
+            is_whole = edges is None and bins is None
+            need(is_whole, name, "neither edges nor bins", "edges", edges, message=message)
             return cls(column=column, edges=(), labels=column.values)
         need(
             (edges is None) != (bins is None),
-            name,
-            "either edges or a number of bins",
-            "edges",
-            edges,
-        )
+            name, "either edges or a number of bins", "edges", edges,
+            message=f"column {name!r} has both edges and bins; leave out one of them"
+            if edges is not None
+            else f"column {name!r} holds dates: group it with `bins: month` on the declared column"
+            if isinstance(column.column, Dates)
+            else f"column {name!r} holds numbers: group it with `bins: [0, 18, 65]` on the "
+            f"declared column, or give edges or a number of bins here",
+        )  # fmt: skip
         if bins is not None:
             need(
                 is_integer(bins) and 1 <= bins <= MOST_CELLS,

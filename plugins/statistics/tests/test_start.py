@@ -120,13 +120,13 @@ def test_gaps_are_listed_and_check_names_the_first_of_them(here):
     result = dpcore("init", "x.csv", "--question", "counts by sex", "--yes")
     assert result.exit_code == 0
     lines = gaps((here / "x.yaml").read_text())
-    assert f"in lines {', '.join(map(str, lines))}." in result.output
+    assert f"on lines {', '.join(map(str, lines))} by" in result.output
     refused = dpcore("check", "x.yaml")
     assert refused.exit_code == 2
     assert f"x.yaml:{lines[0]}:" in refused.output
     again = dpcore("init", "x.csv", "--yes")
     assert again.exit_code == 5
-    assert "there already" in again.output
+    assert "exists already" in again.output
 
 
 @pytest.mark.parametrize(

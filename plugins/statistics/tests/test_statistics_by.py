@@ -212,7 +212,7 @@ def test_groups_of_several_columns_and_of_ranges():
         (Count(by=("g", "g")), "different columns"),
         (Count(by=("g",), edges={"z": (0, 1)}), "the columns under by"),
         (Count(bins={"z": 2}), "the columns under by"),
-        (Mean(column="x", by=("z",)), "either edges or a number of bins"),
+        (Mean(column="x", by=("z",)), "holds numbers: group it"),
         (Histogram(column="x", bins=4, by=("x",)), "statistics.table"),
         (Histogram(column="x", bins=4, by=("z",)), "statistics.table"),
         (Count(by=("q",)), "a declared column"),

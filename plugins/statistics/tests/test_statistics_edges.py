@@ -210,7 +210,7 @@ def test_a_condition_begins_at_its_number_and_ends_below_it():
             assert selected(domain, {name: where}, records).tolist() == expected
     ((cut, cells),) = conditions(domain, {"a": {"from": 3, "below": 7}})
     assert (cut.edges, cells) == ((3.0, 7.0, math.inf), (0,))
-    with pytest.raises(ParameterError, match="from < below"):
+    with pytest.raises(ParameterError, match="must be lower"):
         selected(domain, {"a": {"from": 3, "below": 3}}, projected(domain, [3.0]))
     proportion = Share(meets={"a": {"from": 3}})
     (query,) = proportion.queries(public(domain))

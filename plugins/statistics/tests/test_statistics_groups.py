@@ -131,10 +131,10 @@ def test_a_number_of_distinct_values_is_covered():
     [
         (GroupBy(by=()), "different columns"),
         (GroupBy(by=("g", "g")), "different columns"),
-        (GroupBy(by=("x",)), "either edges or"),
+        (GroupBy(by=("x",)), "edges"),
         (GroupBy(by=("g",), bins={"x": 2}), "columns under by"),
         (GroupBy(by=("x",), bins={"x": 1 << 16}), "groups"),
-        (GroupBy(by=("g",), column="g"), "a column with a range"),
+        (GroupBy(by=("g",), column="g"), "holds categories"),
         (Distinct(of=("g", "g")), "different columns"),
     ],
 )

@@ -59,7 +59,7 @@ CALLS = (
     ("Categories(['F', 'M'])", None),
     ("Categories(5)", "list|tuple"),
     ("Categories(('F', 'M'), default='X')", "default"),
-    ("Range(100, 18)", "low < high"),
+    ("Range(100, 18)", "write .18, 100"),
     ("Range('18', 100)", "finite number"),
     ("Range(None, 100)", "finite number"),
     ("Range(0, float('inf'))", "finite number"),

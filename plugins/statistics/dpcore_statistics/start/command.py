@@ -25,7 +25,11 @@ def init(data: Path, question: str | None, spec: Path | None, yes: bool) -> None
     with guarded():
         # A path of a spec is relative to it, so both stand in one folder unless reported otherwise.
         path = spec or data.with_name(f"{data.stem}.yaml")
-        need(not path.exists(), SourceError, f"{path} is there already: choose another --spec")
+        need(
+            not path.exists(),
+            SourceError,
+            f"{path} exists already; choose another file with --spec",
+        )
         file = names_of(data)
         answer = read_question(question, [*file.columns]) if question else Question()
         answers = Answers()
@@ -34,10 +38,12 @@ def init(data: Path, question: str | None, spec: Path | None, yes: bool) -> None
         source = os.path.relpath(data, path.parent) + ("/" if data.is_dir() else "")
         text = proposal(source, file, answer, answers)
         path.write_text(text, encoding="utf-8")
-        out().print(f"Written: {path}, from the names of {len(file.columns)} columns.")
+        plural = "s" * (len(file.columns) != 1)
+        out().print(f"Wrote {path} for {len(file.columns)} column{plural}.")
         if lines := gaps(text):
             listed = ", ".join(map(str, lines))
-            out().print(f"Fill in what {GAP} marks in lines {listed}.")
+            plural = "s" * (len(lines) != 1)
+            out().print(f"Replace {GAP} on line{plural} {listed} by what is publicly known.")
             out().print(f"Next: `dpcore check {path}`.")
             return
     from dpcore.console.app import app

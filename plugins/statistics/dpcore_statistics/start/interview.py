@@ -36,7 +36,7 @@ def interview(file: NamedFile, question: Question, ask: PlannedQuery) -> Answers
         columns[name] = None if kind is None else _FORMS[kind](ask, name in question.by)
     records = ""
     if person is None:
-        records = ask("How many records are there? Enter if that is not public", "")
+        records = ask("How many rows are there? (press Enter if the number is confidential)", "")
     at_most = ""
     if question.target and not records:
         at_most = ask("How many records may there be at most?", "")

@@ -16,6 +16,7 @@ import attrs
 from dpcore.domain.cell import day, number
 from dpcore.errors import SourceError, need, unpassed
 from dpcore.sources.arrow_columns import needs_arrow
+from dpcore.yaml.other_files import why_no_text
 
 _DELIMITERS = ",;\t|"
 _LONGEST_HEADER = 1 << 20  # bytes
@@ -77,16 +78,30 @@ def names_of(path: Path) -> NamedFile:
     try:
         line = raw.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:
-        raise SourceError(f"{path.name}: the header is no UTF-8 text") from None
-    delimiter = max(_DELIMITERS, key=line.count)
-    (names,) = csv.reader([line], delimiter=delimiter) if line else ([],)
-    stripped_names = [name.strip() for name in names]
-    is_header = stripped_names and all(map(_is_name, stripped_names))
+        raise SourceError(f"{path.name}: the header is {why_no_text(raw)}") from None
     need(
-        is_header and len({*stripped_names}) == len(stripped_names),
+        line.strip(),
         SourceError,
-        f"{path.name}: its first line must name every column once; it looks like a record, or two "
-        f"columns have one name: write a header as the first line",
+        f"{path.name}: the first line is empty; it must be a header, which names every column",
+    )
+    need(
+        line.lstrip()[:1] not in ("{", "["),
+        SourceError,
+        f"{path.name}: this looks like JSON, which is not read; save the table as CSV or Parquet",
+    )
+    delimiter = max(_DELIMITERS, key=line.count)
+    (names,) = csv.reader([line], delimiter=delimiter)
+    stripped_names = [name.strip() for name in names]
+    need(
+        all(map(_is_name, stripped_names)),
+        SourceError,
+        f"{path.name}: the first line looks like a record; write a header above it, which names "
+        f"every column",
+    )
+    need(
+        len({*stripped_names}) == len(stripped_names),
+        SourceError,
+        f"{path.name}: two columns have the same name; rename one of them in the header",
     )
     return NamedFile(dict.fromkeys(stripped_names, Kind.UNKNOWN), delimiter)
 
