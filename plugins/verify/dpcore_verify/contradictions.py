@@ -43,8 +43,13 @@ def contradiction(
             number(claim["delta"]) != number(budget.get("delta", 0))
         ),
         "the releases of the spec are not those that are priced": (
-            not {*named} <= {*priced} <= {*named, *(f"{name}-score" for name in named if is_scored)}
-            and not is_swept
+            len({*named}) != len(named)
+            or (
+                not is_swept
+                and not {*named}
+                <= {*priced}
+                <= {*named, *(f"{n}-score" for n in named if is_scored)}
+            )
         ),
         "the private evaluation of the spec is not the one that is priced": (
             is_private != any(query.release in _PAID for query in queries)

@@ -77,6 +77,7 @@ def test_persons_are_derived_from_their_clip(persons, tmp_path):
         ({"release": {"name": "costs"}, "evaluate": {"score": 0.1}}, "confirmed"),
         ({"release": {"name": "other"}}, "refuted"),
         ({"release": {}}, "refuted"),
+        ({"releases": [{"name": "costs"}, {"name": "costs"}]}, "refuted"),
         ({"releases": [{"name": "costs"}, {"name": "more"}]}, "refuted"),
         ({"releases": [{"name": "more"}], "evaluate": {"score": 0.1}}, "refuted"),
     ],
