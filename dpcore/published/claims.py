@@ -266,7 +266,7 @@ def _curve(event: Event, epsilon: float) -> dict[str, Any]:
 
     losses = [largest_loss(event, way) for way in Direction]
     if None not in losses:
-        end = max(loss for loss in losses if loss)
+        end = max((loss for loss in losses if loss), default=end)  # a free event loses nothing
     while None in losses and end < 512 and is_falling(end):
         end *= 2
     near = min(4 * epsilon, end)

@@ -13,7 +13,7 @@ from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.claims.mechanisms.l2_gamma import L2GammaEvent
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.errors import ReplayError
-from dpcore.event import Direction
+from dpcore.event import Direction, Event, PrivacyCurve
 from dpcore.published.claims import _curve
 from dpcore.published.formats import format_of
 from dpcore.published.lock import Lock, describe
@@ -249,6 +249,24 @@ def test_chords_of_a_published_curve_lie_above_the_event():
         assert stated <= published(epsilon) <= stated * 1.01 + 1e-5
     exact = max(event.upper_at(1.25, way) for way in Direction)
     assert exact <= published(1.25) <= exact * (1 + 2e-7)
+
+
+class Free(Event, PrivacyCurve):
+    """An event of a stranger without any finite loss above 0."""
+
+    adjacency = ADD_REMOVE
+
+    def upper_at(self, epsilon, direction):
+        return 1e-6
+
+    def largest_loss(self, direction):
+        return 0.0
+
+
+def test_a_curve_without_a_loss_above_0_is_published():
+    published = curve_of(_curve(Free(), 1.0))
+    assert 1e-6 <= published(0.0) <= 1.001e-6
+    assert 1e-6 <= published(3.0) <= 1.001e-6
 
 
 def test_a_theorem_publishes_its_facts_as_plain_numbers():
