@@ -19,7 +19,7 @@ _SLACK, _WORK = 1 + fmpq(1, 10**6), 3_000_000
 
 _LIMITS = (
     "- that the theorems named above hold, or that their facts are the learner's (dpcore replay "
-    "compares them);",
+    "compares clips only);",
     "- that the declared ranges, numbers of records and persons are true of the data;",
     "- that noise and samples were drawn as stated, or that the answers came from these records;",
     "- that models follow from answers (dpcore replay), or what other runs on the same records "
