@@ -69,14 +69,18 @@ class Range:
                 value if isinstance(value, Real | str | None) else describe_type(value),
             )
         if not self.low < self.high:
-            ends = (self.low, self.high)
-            low, high = (
-                (f"{end:.15g}" for end in ends) if type(self) is Range else map(date_text, ends)
+            low, high = map(
+                "{:.15g}".format if type(self) is Range else date_text, (self.low, self.high)
             )
-            way = f"is reversed; write [{high}, {low}]"
-            way = way if self.low > self.high else "is empty; its ends must differ"
-            message = f"the range [{low}, {high}] {way}"
-            raise ParameterError("range", "low < high", "high", self.high, message=message)
+            fault = (
+                f"reversed; write [{high}, {low}]"
+                if self.low > self.high
+                else "empty; its ends must differ"
+            )
+            raise ParameterError(
+                *("range", "low < high", "high", self.high),
+                message=f"the range [{low}, {high}] is {fault}",
+            )
         for condition, name, requirement in (
             # Encodings divide by the width, sensitivities grow with it, and squares of it are
             # summed.

@@ -30,7 +30,7 @@ TYPED = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 ABOVE = ("console", "ledger", "published", "registry", "runs", "sources", "specs", "views")
 SEEING = ("encoding", "private", "records", "resources", "transcript")
 IMPORTS = [
-    ("dpcore.claims.pricing.price", TOP, 5060, (*ABOVE, *SEEING)),
+    ("dpcore.claims.pricing.price", TOP, 5050, (*ABOVE, *SEEING)),
     ("dpcore.claims.pricing.price", LAZY, 7_600, (*ABOVE, *SEEING)),
     ("dpcore.private.run", TOP, 5_620, ABOVE),
     ("dpcore.private.run", LAZY, 8_810, ABOVE),
